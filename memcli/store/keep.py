@@ -1,0 +1,309 @@
+"""Keeping the file: transcripts in, scopes, policy, settings."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from memcli.errors import NotAllowed, NotFound, OutOfScope, UsageError
+from memcli.facts import Conversation, Imported, Micros, PolicyRule, Turn
+from memcli.keys import evidence_digest
+from memcli.store import rows
+from memcli.store.basics import checked_scope
+from memcli.store.remove import Removing
+from memcli.store.seals import seal
+from memcli.terms import Op, SourceKind
+from memcli.text import pack
+
+
+class Keeping(Removing):
+    """A ledger that takes transcripts in and keeps the file's own settings."""
+
+    # ---------------------------------------------------------------- transcripts
+
+    def take(self, conversation: Conversation, *, path: str, digest: str) -> Imported:
+        """Keep a transcript as a source with its messages, and return what was new.
+
+        The same transcript again, under whatever name, adds nothing; one that has grown adds its new messages to the
+        source that was there. Messages whose words were erased come back as markers.
+        """
+        marks = [self._identity(turn) for turn in conversation.turns]
+        source, held = self._same_source(marks)
+        fresh = [index for index in range(len(marks)) if index >= len(held)]
+        if source is not None and not fresh:
+            return self._imported(source, 0, len(marks), conversation)
+        at = self.tick()
+        if source is None:
+            source = self.insert_source(
+                kind=SourceKind.DOCUMENT,
+                form=conversation.format,
+                at=at,
+                path=path,
+                session=conversation.session,
+                title=conversation.title,
+                digest=digest,
+            )
+        for index in fresh:
+            self._keep(source, index, conversation.turns[index], marks[index][0], at)
+        self.event(Op.IMPORT, f"s{source}", at=at, after=self.import_digest(source, at))
+        return self._imported(source, len(fresh), len(held), conversation)
+
+    def plan_take(self, conversation: Conversation) -> Imported:
+        """Return what keeping a transcript would add; its source is empty where it would be a new one."""
+        marks = [self._identity(turn) for turn in conversation.turns]
+        source, held = self._same_source(marks)
+        fresh = max(0, len(marks) - len(held))
+        return Imported(
+            source="" if source is None else f"s{source}",
+            new=fresh,
+            same=len(marks) - fresh,
+            session=conversation.session,
+            title=conversation.title,
+        )
+
+    def _imported(self, source: int, new: int, same: int, conversation: Conversation) -> Imported:
+        return Imported(source=f"s{source}", new=new, same=same, session=conversation.session, title=conversation.title)
+
+    def import_digest(self, source: int, at: Micros) -> bytes:
+        """Return what the audit knows an import by: the evidence of every message that it added."""
+        found = self.conn.execute(
+            "select evidence from messages where source = ? and recorded_at = ? order by position", (source, at)
+        )
+        return seal(self.key, "import", (source, *(evidence for (evidence,) in found)))
+
+    def _identity(self, turn: Turn) -> tuple[bytes, Micros | None]:
+        said = turn.content + "".join(f"\n{call.name} {call.arguments}" for call in turn.tool_calls)
+        return evidence_digest(self.store.tombstone_key.secret, str(turn.role), said), turn.at
+
+    def _same_source(
+        self, marks: Sequence[tuple[bytes, Micros | None]]
+    ) -> tuple[int | None, list[tuple[bytes, Micros | None]]]:
+        """Return the source that holds the beginning of this transcript, or all of it, and what it holds."""
+        if not marks:
+            return None, []
+        candidates = [
+            number
+            for (number,) in self.conn.execute(
+                "select m.source from messages m join sources s on s.id = m.source where m.evidence = ?"
+                " and m.position = 0 and s.scope = ? and s.format <> 'statement' order by m.source desc",
+                (marks[0][0], self.scope),
+            )
+        ]
+        for number in candidates:
+            held: list[tuple[bytes, Micros | None]] = self.conn.execute(
+                "select evidence, at from messages where source = ? order by position", (number,)
+            ).fetchall()
+            if all(
+                mine == theirs and (at is None or known is None or at == known)
+                for (mine, at), (theirs, known) in zip(marks, held, strict=False)
+            ):
+                return number, held
+        return None, []
+
+    def _keep(self, source: int, index: int, turn: Turn, evidence: bytes, at: Micros) -> None:
+        erased = self.conn.execute(
+            "select 1 from messages where evidence = ? and erased_at is not null limit 1", (evidence,)
+        ).fetchone()
+        content = None if erased else pack(turn.content)
+        detail = None if erased else _detail(turn)
+        self.insert_message(
+            source,
+            index,
+            role=turn.role,
+            content=content,
+            detail=detail,
+            at=turn.at,
+            digest=evidence,
+            recorded_at=at,
+        )
+
+    # ---------------------------------------------------------------- scopes
+
+    def rename_scope(self, old: str, new: str) -> None:
+        """Give a scope another name; what it holds, tombstones included, stays in it."""
+        self.need_person("rename a scope")
+        self._need_free()
+        self.need_reason()
+        number = self._scope_number(old)
+        wanted = checked_scope(new)
+        if self.conn.execute("select 1 from scopes where name = ?", (wanted,)).fetchone():
+            raise NotAllowed(f"there is a scope {wanted} already", hint="merge them with `mem scope merge`")
+        row = (number, wanted, None)
+        before = seal(self.key, "scope", (number, old, None))
+        after = seal(self.key, "scope", row)
+        self.conn.execute("update scopes set name = ?, seal = ? where id = ?", (wanted, after, number))
+        del self._scopes[old]
+        self._scopes[wanted] = number
+        if self.scope_name == old:
+            self.scope_name = wanted
+        if self.store.settings["scope"] == old:
+            self.set_setting("scope", wanted)
+        self.event(Op.SCOPE, f"scope:{number}", scope=number, before=before, after=after)
+
+    def merge_scopes(self, old: str, into: str) -> None:
+        """Move everything of one scope into another, tombstones first, and end the one.
+
+        A value that the target rejected is rejected in what arrives; one that the arriving scope rejected is
+        rejected in the target.
+
+        Raises:
+            NotAllowed: Both hold values for one slot; nothing was changed.
+        """
+        self.need_person("merge scopes")
+        self._need_free()
+        self.need_reason()
+        source, target = self._scope_number(old), self._scope_number(into)
+        if source == target:
+            raise NotAllowed("a scope cannot be merged into itself", hint="name two scopes")
+        self._check_slots(source, target)
+        moved = self.conn.execute("select id from facts where scope = ? order by id", (source,)).fetchall()
+        for (number,) in moved:
+            self.touch(number)
+        for table, fields in (
+            ("facts", rows.FACT_FIELDS),
+            ("sources", rows.SOURCE_FIELDS),
+            ("proposals", rows.PROPOSAL_FIELDS),
+        ):
+            self._rescope(table, fields, source, target)
+        self._rescope_tombstones(source, target)
+        before, after = (seal(self.key, "scope", (source, old, where)) for where in (None, target))
+        self.conn.execute("update scopes set merged_into = ?, seal = ? where id = ?", (target, after, source))
+        self.event(Op.SCOPE, f"scope:{source}", scope=target, before=before, after=after)
+        del self._scopes[old]
+        if self.scope_name == old:
+            self.scope_name = into
+        if self.store.settings["scope"] == old:
+            self.set_setting("scope", into)
+        self._apply_tombstones(target)
+
+    def _need_free(self) -> None:
+        """Refuse a change of scopes by a process that is bound to one.
+
+        Raises:
+            OutOfScope: It is.
+        """
+        if self.store.bound is not None:
+            raise OutOfScope(
+                f"this process is bound to {self.store.bound} and may not change scopes", hint="unset MEM_SCOPE"
+            )
+
+    def _scope_number(self, name: str) -> int:
+        if name not in self._scopes:
+            raise NotFound(f"there is no scope {name}", hint="list them with `mem scope list`")
+        return self._scopes[name]
+
+    def _check_slots(self, source: int, target: int) -> None:
+        clash = self.conn.execute(
+            "select a.name, b.name from facts a join facts b on a.slot = b.slot"
+            " join current c on c.fact = a.id join current d on d.fact = b.id"
+            " join versions v on v.id = c.row join versions w on w.id = d.row"
+            " where a.scope = ? and b.scope = ? and c.state in ('accepted', 'verified')"
+            " and d.state in ('accepted', 'verified') and v.slot_key is not w.slot_key limit 1",
+            (source, target),
+        ).fetchone()
+        if clash is not None:
+            raise NotAllowed(
+                f"facts {clash[0][:8]} and {clash[1][:8]} hold different values for one slot",
+                hint="correct or retract one of them first",
+            )
+
+    def _rescope(self, table: str, fields: Sequence[str], source: int, target: int) -> None:
+        kind = table[:-1]
+        found = self.conn.execute(f"select {', '.join(fields)} from {table} where scope = ?", (source,)).fetchall()
+        at = fields.index("scope")
+        for raw in found:
+            fresh = (*raw[:at], target, *raw[at + 1 :])
+            self.conn.execute(
+                f"update {table} set scope = ?, seal = ? where id = ?", (target, seal(self.key, kind, fresh), raw[0])
+            )
+
+    def _rescope_tombstones(self, source: int, target: int) -> None:
+        for (number,) in self.conn.execute("select id from tombstones where scope = ?", (source,)).fetchall():
+            raw = self._stone(number)
+            lifted_at = raw[len(rows.TOMBSTONE_FIELDS) + 1]
+            digest = rows.tombstone_digest(self.key, raw[: len(rows.TOMBSTONE_FIELDS)], self._stops(number), lifted_at)
+            self.conn.execute(
+                "update tombstones set scope = ?, seal = ? where id = ?",
+                (target, seal(self.key, "stop", (digest, target)), number),
+            )
+
+    def _apply_tombstones(self, target: int) -> None:
+        self.forget_patterns()
+        name = next(name for name, number in self._scopes.items() if number == target)
+        asked, self.scope_name = self.scope_name, name
+        try:
+            for number, text, value in list(self._current(everywhere=False)):
+                slot = self.fact(number).slot
+                if self.stopped(text, slot, value):
+                    self.end_value(number)
+        finally:
+            self.scope_name = asked
+            self.forget_patterns()
+
+    # ---------------------------------------------------------------- policy, settings
+
+    def set_policy(self, rule: PolicyRule) -> None:
+        """Set one rule of the policy; people only.
+
+        Raises:
+            NotPermitted: This is no terminal.
+            UsageError: The authority is no number from 0 to 1, or the oracle has no command.
+        """
+        self.need_person("change the policy")
+        if rule.kind not in {"source", "oracle"}:
+            raise UsageError(f"{rule.kind} is no kind of rule", hint="one of: source, oracle")
+        if rule.kind == "source":
+            try:
+                value = float(rule.value)
+            except ValueError:
+                value = -1.0
+            if not 0 <= value <= 1:
+                raise UsageError(f"{rule.value} is no authority", hint="give a number from 0 to 1")
+        if not rule.name.strip() or not rule.value.strip():
+            raise UsageError("a rule of the policy needs a name and a value", hint="see `mem policy set --help`")
+        fields = (rule.kind, pack(rule.name), pack(rule.value))
+        before = self.conn.execute("select seal from policy where kind = ? and name = ?", fields[:2]).fetchone()
+        after = seal(self.key, "policy", fields)
+        self.conn.execute(
+            "insert into policy values (?, ?, ?, ?) on conflict do update set value = excluded.value,"
+            " seal = excluded.seal",
+            (*fields, after),
+        )
+        self.event(
+            Op.POLICY, f"{rule.kind}:{pack(rule.name)}", before=None if before is None else before[0], after=after
+        )
+
+    def drop_policy(self, kind: str, name: str) -> None:
+        """Take one rule out of the policy; people only.
+
+        Raises:
+            NotFound: There is no such rule.
+        """
+        self.need_person("change the policy")
+        before = self.conn.execute("select seal from policy where kind = ? and name = ?", (kind, pack(name))).fetchone()
+        if before is None:
+            raise NotFound(f"the policy has no {kind} {name}", hint="see `mem policy show`")
+        self.conn.execute("delete from policy where kind = ? and name = ?", (kind, pack(name)))
+        self.event(Op.POLICY, f"{kind}:{pack(name)}", before=before[0])
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Write one setting of the file with its seal."""
+        self.conn.execute(
+            "insert into settings values (?, ?, ?) on conflict do update set value = excluded.value,"
+            " seal = excluded.seal",
+            (name, value, seal(self.key, "setting", (name, value))),
+        )
+
+
+def _detail(turn: Turn) -> str | None:
+    """Return what a message carries beside its words, as the file holds it; None where it carries nothing."""
+    more: Mapping[str, object] = {
+        "name": turn.name,
+        "at_text": turn.at_text,
+        "origin": turn.origin,
+        "parent": turn.parent,
+        "tool_call_id": turn.tool_call_id,
+        "thinking": turn.thinking,
+        "attachments": list(turn.attachments) or None,
+        "tool_calls": [[call.id, call.name, call.arguments] for call in turn.tool_calls] or None,
+    }
+    kept = {name: value for name, value in more.items() if value is not None}
+    return pack(json.dumps(kept)) if kept else None
