@@ -1,0 +1,1 @@
+"""Foreign transcripts, one file for each format; each offers one `Reader`."""
