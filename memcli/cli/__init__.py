@@ -1,0 +1,173 @@
+"""The command line: `main` builds what was asked for, runs it, and turns every error into a sentence and a code.
+
+Start-up is a feature: only the command group that was named is imported.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TextIO
+
+import typer
+
+from memcli import __version__
+from memcli.cli.door import printing, settings
+from memcli.errors import Interrupted, MemError, NoSpace, UsageError
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "memcli.cli.show": ("show",),
+    "memcli.cli.look": ("why", "recall", "context"),
+    "memcli.cli.log": ("log",),
+    "memcli.cli.change": ("add", "correct", "retract", "verify", "dispute", "undo"),
+    "memcli.cli.remove": ("tombstone", "lift", "erase"),
+    "memcli.cli.review": ("review",),
+    "memcli.cli.bring": ("import", "extract"),
+    "memcli.cli.file": ("init", "check", "stats", "migrate", "rebuild", "glossary"),
+    "memcli.cli.people": ("scope", "policy"),
+    "memcli.cli.tour": ("tour",),
+    "memcli.cli.manual": ("help",),
+}
+"""Which file holds which commands; the order is that of the help."""
+
+_ABOUT = """Look into, correct, review and prove what an agent remembers, in one SQLite file.
+
+Start with `mem tour`. Exit codes: `mem help exit-codes`."""
+
+
+def build(words: Sequence[str]) -> typer.Typer:
+    """Return the application with the commands that these words can need."""
+    app = typer.Typer(
+        name="mem",
+        help=_ABOUT,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=True,
+    )
+    app.callback()(_root)
+    named = next((word for word in words if not word.startswith("-")), None)
+    alone = next((module for module, commands in GROUPS.items() if named in commands), None)
+    for module in GROUPS if alone is None else (alone,):
+        import_module(module).register(app)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mem {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    no_color: bool = typer.Option(False, "--no-color", help="Never colour, here or anywhere in the command."),
+) -> None:
+    """Options that stand before the command."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    settings.read(words)
+    stream = sys.stdout
+    try:
+        _take_streams()
+        result = build(words)(args=settings.words, prog_name="mem", standalone_mode=False)
+        with printing():
+            sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        return _silence()
+    except SystemExit as end:
+        # typer leaves so when our reader has gone, which it marks at the stream, and when it has completed a word.
+        return _silence() if sys.stdout is not stream else int(end.code or 0)
+    except typer.Exit as end:
+        return end.exit_code
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001  # a bug is a sentence and a code, never a traceback
+        return _ended(problem)
+
+
+def _ended(problem: BaseException) -> int:
+    """Return the exit code for what went wrong, after saying it."""
+    if isinstance(problem, MemError):
+        return _fail(problem)
+    if isinstance(problem, KeyboardInterrupt | typer.Abort):
+        return _fail(Interrupted("stopped; what was done before is kept"))
+    if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
+        return _fail(NoSpace("the answer cannot be printed: the disk is full", hint="make room and try again"))
+    if isinstance(problem, _usage_errors()):
+        return _misused(problem)
+    return _bug(problem)
+
+
+def _usage_errors() -> type[BaseException]:
+    # typer brings its own click; the base of its parameter errors is the class of every usage error.
+    return typer.BadParameter.__mro__[2]
+
+
+def _take_streams() -> None:
+    """Let a stream that cannot encode a character show an escape instead of failing, and do without a closed one.
+
+    Raises:
+        NoSpace: There is no standard output.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)  # or the memory file would be given the number of standard input
+    if sys.stdout is None:
+        sys.stdout = _nowhere()
+        raise NoSpace("standard output is closed; nothing was done", hint="let it go to a file, a pipe or /dev/null")
+    if sys.stderr is None:
+        sys.stderr = _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _fail(problem: MemError) -> int:
+    from memcli.cli.door import complain
+
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence()
+    try:
+        complain(problem)
+    except OSError:  # without standard error, the exit code is all that can be said
+        sys.stderr = _nowhere()
+    return problem.exit_code
+
+
+def _misused(problem: BaseException) -> int:
+    code = getattr(problem, "exit_code", 2)
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        typer.echo(getattr(problem, "message", str(problem)))
+        return int(code)
+    message = getattr(problem, "format_message", lambda: str(problem))()
+    context = getattr(problem, "ctx", None)
+    path = getattr(context, "command_path", "mem")
+    return _fail(UsageError(message[:1].lower() + message[1:].rstrip("."), hint=f"see `{path} --help`"))
+
+
+def _bug(problem: BaseException) -> int:
+    if os.environ.get("MEM_DEBUG"):
+        raise problem
+    return _fail(
+        MemError(
+            f"mem met a case it does not know ({type(problem).__name__}: {problem})",
+            hint="this is a bug; report it with what MEM_DEBUG=1 prints",
+        )
+    )
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives until the process ends
+
+
+def _silence() -> int:
+    """Leave quietly: whoever read our output has seen enough."""
+    sys.stdout = _nowhere()
+    return 0
