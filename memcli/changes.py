@@ -129,13 +129,13 @@ def correction(
     return arguments
 
 
-def plan(write: "Writer", change: Change) -> TombstonePlan:
-    """Return what a tombstone that is asked for would do."""
+def plan(write: "Writer", change: Change, *, near: bool = True) -> TombstonePlan:
+    """Return what a tombstone that is asked for would do, with the near misses of facts where they are wanted."""
     everywhere = change.arguments.get("everywhere") is True
     text = change.arguments.get("text")
     if change.facts:
         every = change.arguments.get("all_versions") is True
-        return write.plan_facts(change.facts, all_versions=every, everywhere=everywhere)
+        return write.plan_facts(change.facts, all_versions=every, everywhere=everywhere, near=near)
     match = Match(str(change.arguments.get("match", Match.VALUE)))
     if match is Match.VALUE:
         return write.plan_value(str(text), everywhere=everywhere)
@@ -205,7 +205,7 @@ def _verify(write: "Writer", change: Change) -> Done:
 
 
 def _tombstone(write: "Writer", change: Change) -> Done:
-    wanted = plan(write, change)
+    wanted = plan(write, change, near=False)
     stone = write.tombstone(wanted)
     return Done(op=change.op, facts=wanted.hits, tombstone=stone)
 

@@ -443,6 +443,6 @@ def _claim(message: Message, draft: _Draft) -> Claim | None:
         subject=draft.subject,
         attribute=draft.attribute,
         value=draft.value,
-        evidence=(Evidence(message=message.id, quote=message.content[draft.start : draft.end]),),
+        evidence=(Evidence(message=message.id, quote=message.content[draft.start : draft.end].strip()),),
         rule=draft.rule,
     )

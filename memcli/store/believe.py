@@ -282,6 +282,12 @@ class Believing(Evidenced):
         same = row.field("text_key") == keyed.text_key and row.field("slot_key") == keyed.slot_key
         if same and seen.valid == keyed.claim.validity and seen.text == keyed.claim.text:
             raise NotAllowed(f"fact {seen.id[:8]} says that already", hint=f"see it with `mem show {seen.id[:8]}`")
+        start, now = keyed.claim.validity.start, self.store.now()
+        if seen.readable and start is not None and start > now and seen.valid.covers(now) and start != seen.valid.start:
+            raise NotAllowed(
+                "that begins in the future, and nothing would be said until then",
+                hint=f"end {seen.id[:8]} with `mem correct … --valid-to` and `mem add` what follows with --valid-from",
+            )
         self._check_parents(row.fact, states=_DEAD)
         for number in self.rivals(keyed.slot, keyed.slot_key, keyed.claim.validity, but=row.fact):
             name = self._name(number)

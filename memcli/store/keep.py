@@ -13,6 +13,9 @@ from memcli.store.seals import seal
 from memcli.terms import Op, SourceKind
 from memcli.text import pack
 
+OWN_WORDS = 12
+"""From so many characters on, an erased message is recognised by its words alone."""
+
 
 class Keeping(Removing):
     """A ledger that takes transcripts in and keeps the file's own settings."""
@@ -42,7 +45,8 @@ class Keeping(Removing):
                 digest=digest,
             )
         for index in fresh:
-            self._keep(source, index, conversation.turns[index], marks[index][0], at)
+            turn, evidence = conversation.turns[index], marks[index][0]
+            self._keep(source, index, turn, evidence, at, erased=self._was_erased(conversation.turns, marks, index))
         self.event(Op.IMPORT, f"s{source}", at=at, after=self.import_digest(source, at))
         return self._imported(source, len(fresh), len(held), conversation)
 
@@ -98,10 +102,25 @@ class Keeping(Removing):
                 return number, held
         return None, []
 
-    def _keep(self, source: int, index: int, turn: Turn, evidence: bytes, at: Micros) -> None:
-        erased = self.conn.execute(
-            "select 1 from messages where evidence = ? and erased_at is not null limit 1", (evidence,)
-        ).fetchone()
+    def _was_erased(self, turns: Sequence[Turn], marks: Sequence[tuple[bytes, Micros | None]], index: int) -> bool:
+        """Return whether the words of a message were erased in this scope before.
+
+        What is too short to be anybody's own (`ok`) counts only where the message before or after it is the same too.
+        """
+        found = self.conn.execute(
+            "select (select evidence from messages where source = m.source and position = m.position - 1),"
+            " (select evidence from messages where source = m.source and position = m.position + 1)"
+            " from messages m join sources s on s.id = m.source"
+            " where m.evidence = ? and m.erased_at is not null and s.scope = ?",
+            (marks[index][0], self.scope),
+        ).fetchall()
+        if not found or len(" ".join(turns[index].content.split())) >= OWN_WORDS:
+            return bool(found)
+        before = marks[index - 1][0] if index else None
+        after = marks[index + 1][0] if index + 1 < len(marks) else None
+        return any(before == earlier or after == later for earlier, later in found)
+
+    def _keep(self, source: int, index: int, turn: Turn, evidence: bytes, at: Micros, *, erased: bool) -> None:
         content = None if erased else pack(turn.content)
         detail = None if erased else _detail(turn)
         self.insert_message(

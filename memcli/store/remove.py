@@ -36,9 +36,13 @@ class Removing(Believing):
     # ---------------------------------------------------------------- tombstones
 
     def plan_facts(
-        self, targets: Sequence[Fact], *, all_versions: bool = False, everywhere: bool = False
+        self, targets: Sequence[Fact], *, all_versions: bool = False, everywhere: bool = False, near: bool = True
     ) -> TombstonePlan:
-        """Return what rejecting the values of these facts would do; with `all_versions`, every value they had."""
+        """Return what rejecting the values of these facts would do; with `all_versions`, every value they had.
+
+        Args:
+            near: Look for near misses too, which reads every fact of the scope.
+        """
         said: dict[tuple[str, tuple[str, str] | None, str | None], tuple[str, Fact]] = {}
         for target in targets:
             self.seen(target)
@@ -55,7 +59,7 @@ class Removing(Believing):
             wanted |= {key for key in keys.values() if key is not None}
         found = self._holding(wanted, everywhere=everywhere)
         chosen = [self.fact_number(target.id) for target in targets]
-        return self._plan(Match.VALUE, None, texts, slots, [*chosen, *found], everywhere=everywhere)
+        return self._plan(Match.VALUE, None, texts, slots, [*chosen, *found], everywhere=everywhere, near=near)
 
     def _said_by(self, target: Fact) -> list[Fact]:
         number = self.fact_number(target.id)
@@ -122,6 +126,7 @@ class Removing(Believing):
         found: Sequence[int],
         *,
         everywhere: bool,
+        near: bool = True,
     ) -> TombstonePlan:
         numbers = list(dict.fromkeys(found))
         fallen: dict[int, None] = {}
@@ -129,7 +134,8 @@ class Removing(Believing):
             fallen.update(dict.fromkeys(self.descendants(number)))
         falls = [self.fact(number) for number in fallen if number not in numbers]
         held = [self.fact(number) for number in numbers]
-        near = [] if match is not Match.VALUE else self._near(values, {*numbers, *fallen}, everywhere=everywhere)
+        look = near and match is Match.VALUE
+        missed = self._near(values, {*numbers, *fallen}, everywhere=everywhere) if look else ()
         return TombstonePlan(
             scope=None if everywhere else self.store.scope,
             match=match,
@@ -138,7 +144,7 @@ class Removing(Believing):
             slots=slots,
             hits=tuple(held),
             falls=tuple(fact for fact in falls if fact.state not in FINAL),
-            near=tuple(near),
+            near=tuple(missed),
         )
 
     def _near(self, values: Sequence[str], but: set[int], *, everywhere: bool) -> list[Similar]:

@@ -313,6 +313,39 @@ def test_the_same_transcript_again_brings_no_word_back(store):
     assert check(store) == []
 
 
+def test_a_short_message_that_anybody_may_say_is_not_taken_for_an_erased_one(store):
+    spoken = take(store, chat("My PIN is 4711", "Noted.", "ok"))
+    with store.write(ANNA, "asked for") as write:
+        write.erase(write.plan_erase_source(spoken))
+
+    elsewhere = take(store, chat("Hm?", "Yes.", "ok", "Go on.", "My PIN is 4711"), path="other.json")
+
+    assert [message.content for message in store.messages(elsewhere)] == ["Hm?", "Yes.", "ok", "Go on.", ""]
+
+
+def test_a_short_message_between_the_same_neighbours_stays_erased(store):
+    spoken = take(store, chat("Is it Lisbon?", "ok", "So be it then."))
+    with store.write(ANNA, "asked for") as write:
+        write.erase(write.plan_erase_source(spoken))
+
+    again = take(store, chat("Is it Lisbon?", "ok", "So be it then.", "Anything else?"), path="longer.json")
+
+    assert [message.content for message in store.messages(again)] == ["", "", "", "Anything else?"]
+
+
+def test_what_one_scope_erased_is_anothers_to_say(path):
+    told = chat("My favourite colour is green")
+    with memory(path, scope="a") as store:
+        mine = take(store, told)
+        with store.write(ANNA, "asked for") as write:
+            write.erase(write.plan_erase_source(mine))
+
+    with memory(path, scope="b") as other:
+        theirs = take(other, told)
+
+        assert [message.content for message in other.messages(theirs)] == ["My favourite colour is green"]
+
+
 def test_what_was_erased_does_not_come_back_by_undo(store):
     fact = add(store, SENTENCE)
     erase(store, fact)

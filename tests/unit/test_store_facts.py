@@ -510,3 +510,22 @@ def test_evidence_that_is_not_in_the_file_is_not_found(store):
         with pytest.raises(NotFound):
             add(store, "tea is hot", evidence=(Evidence(message=message),))
     assert add(store, "tea is hot", evidence=cite(f"{source}#0")).state is State.ACCEPTED
+
+
+def test_a_correction_that_begins_in_the_future_is_refused_and_the_value_stays(store):
+    seen = city(store, "Berlin")
+
+    with pytest.raises(NotAllowed, match="begins in the future"):
+        correct(store, seen, "Anna lives in Lisbon", validity=Validity(start=START + 10 * YEAR))
+    assert texts(store.facts()) == ["Anna lives in Berlin"]
+
+
+def test_a_move_in_the_future_is_an_end_and_a_beginning(store):
+    moves = START + 10 * YEAR
+    seen = city(store, "Berlin")
+    correct(store, seen, "Anna lives in Berlin", validity=Validity(end=moves))
+
+    city(store, "Lisbon", validity=Validity(start=moves))
+
+    assert texts(store.facts()) == ["Anna lives in Berlin"]
+    assert texts(store.facts(FactQuery(valid_at=moves))) == ["Anna lives in Lisbon"]
