@@ -289,6 +289,8 @@ create table current (
     valid_to integer
 ) strict;
 create index current_by_state on current (scope, state, fact);
+create index current_readable on current (scope, fact) where state in ('accepted', 'verified');
+create index current_by_scope on current (scope, fact);
 create table tallies (
     scope integer not null,
     state text not null,
@@ -328,7 +330,7 @@ VERSION = len(MIGRATIONS)
 
 DIGESTS: Mapping[int, str] = {
     1: "f7ce7437b34b340db216479c3e0d9929",
-    2: "5f9e9ddb0ce12fbe627ab5ebab647b8e",
+    2: "418156f3545e649c9b1c490ea301e2ef",
 }
 """The digest of each released schema, so that an altered table or a dropped trigger is found at every opening."""
 

@@ -16,28 +16,59 @@ from memcli import __version__
 from memcli.cli.door import printing, settings
 from memcli.errors import Interrupted, MemError, NoSpace, UsageError
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "memcli.cli.show": ("show",),
-    "memcli.cli.look": ("why", "recall", "context"),
-    "memcli.cli.log": ("log",),
-    "memcli.cli.change": ("add", "correct", "retract", "verify", "dispute", "undo"),
-    "memcli.cli.remove": ("tombstone", "lift", "erase"),
-    "memcli.cli.review": ("review",),
-    "memcli.cli.bring": ("import", "extract"),
-    "memcli.cli.file": ("init", "check", "stats", "migrate", "rebuild", "glossary"),
-    "memcli.cli.people": ("scope", "policy"),
-    "memcli.cli.tour": ("tour",),
-    "memcli.cli.manual": ("help",),
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "memcli.cli.show": {"show": "List what the memory holds, or show facts in full."},
+    "memcli.cli.look": {
+        "why": "Show why it holds a fact: quote, versions, derivations, log.",
+        "recall": "Rank the readable facts for a query.",
+        "context": "Print the block that would go into a prompt.",
+    },
+    "memcli.cli.log": {"log": "Show, verify or pin the audit trail."},
+    "memcli.cli.change": {
+        "add": "Offer a fact.",
+        "correct": "Give a fact another value, with a reason.",
+        "retract": "End a fact with no replacement.",
+        "verify": "Raise a fact to verified.",
+        "dispute": "Hold a fact until a person decides.",
+        "undo": "Restore what an event changed.",
+    },
+    "memcli.cli.remove": {
+        "tombstone": "Reject a value for good.",
+        "lift": "End a tombstone.",
+        "erase": "Remove words everywhere in the file.",
+    },
+    "memcli.cli.review": {"review": "Decide what waits, with one key for each decision."},
+    "memcli.cli.bring": {
+        "import": "Keep transcripts as evidence.",
+        "extract": "Read facts from messages and offer them.",
+    },
+    "memcli.cli.file": {
+        "init": "Make a new memory file.",
+        "check": "Check that the file holds together.",
+        "stats": "Show sizes and counts.",
+        "migrate": "Bring an older file to this mem's schema.",
+        "rebuild": "Recreate what is derived.",
+        "glossary": "Print the words that mem uses.",
+    },
+    "memcli.cli.people": {
+        "scope": "List, rename and merge the scopes of the file.",
+        "policy": "Set which sources count how much, and which oracles verify.",
+    },
+    "memcli.cli.tour": {"tour": "See mem at work on two shipped conversations."},
+    "memcli.cli.manual": {"help": "Print a page: exit codes, environment or JSON."},
 }
-"""Which file holds which commands; the order is that of the help."""
+"""Which file holds which commands, and the line each has in the help; the order is that of the help.
+
+`mem --help` prints these lines without importing the commands; the rest is in `mem COMMAND --help`.
+"""
 
 _ABOUT = """Look into, correct, review and prove what an agent remembers, in one SQLite file.
 
 Start with `mem tour`. Exit codes: `mem help exit-codes`."""
 
 
-def build(words: Sequence[str]) -> typer.Typer:
-    """Return the application with the commands that these words can need."""
+def build(words: Sequence[str], *, whole: bool = False) -> typer.Typer:
+    """Return the application with the commands that these words can need, or with all of them whole."""
     app = typer.Typer(
         name="mem",
         help=_ABOUT,
@@ -50,9 +81,18 @@ def build(words: Sequence[str]) -> typer.Typer:
     app.callback()(_root)
     named = next((word for word in words if not word.startswith("-")), None)
     alone = next((module for module, commands in GROUPS.items() if named in commands), None)
+    if alone is None and not whole and not os.environ.get("_MEM_COMPLETE"):
+        for commands in GROUPS.values():
+            for name, summary in commands.items():
+                app.command(name, help=summary)(_unnamed)
+        return app
     for module in GROUPS if alone is None else (alone,):
         import_module(module).register(app)
     return app
+
+
+def _unnamed() -> None:
+    """Stand for a command where only its name and summary are wanted: in the help, and beside one that is unknown."""
 
 
 def _version(wanted: bool) -> None:

@@ -38,6 +38,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "PAGER": "what long listings are shown with on a terminal; empty: nothing [less]",
     "LOGNAME, USER, USERNAME": "the login name: the first of them that is set",
     "TIKTOKEN_CACHE_DIR": "where vocabularies other than the shipped ones are looked for",
+    "_MEM_COMPLETE": "set by the completion of the shell, not by you",
 }
 
 JSON: Mapping[str, str] = {

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from memcli import schema
-from memcli.digest import blake2b
 from memcli.errors import Damaged, MemError
 from memcli.facts import Finding, LogVerdict, Validity
 from memcli.keys import contains
 from memcli.store import file, rows, views
-from memcli.store.seals import GENESIS, SCHEME, audit_expression, seal, shown
+from memcli.store.seals import GENESIS, audit_expression, linked, seal, shown
 from memcli.store.store import Store
 from memcli.terms import FINAL, MOVES, READABLE, Op, State
 from memcli.text import pack
@@ -43,7 +42,7 @@ def _verified(store: Store, head: str | None, *, deep: bool) -> LogVerdict:
     previous, count, expected, pinned = GENESIS, 0, 1, head is None
     for seq, link, text in conn.execute(f"select seq, hash, {audit_expression()} from audit order by seq"):
         count += 1
-        fits = link == SCHEME + blake2b(previous + text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        fits = link == linked(previous, text)
         if seq != expected or not fits:
             findings.append(_broken(seq, expected))
             expected = seq

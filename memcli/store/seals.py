@@ -35,6 +35,8 @@ AUDIT_COLUMNS = (
 )
 
 _BLOBS = frozenset({"reason", "before", "after"})
+_PLAIN = frozenset({"seq", "at", "operation"})
+"""Columns that are numbers and never NULL."""
 
 
 def packed(fields: Sequence[Field]) -> bytes:
@@ -52,7 +54,28 @@ def seal(key: bytes, kind: str, fields: Sequence[Field]) -> bytes:
 
 def chained(previous: bytes, fields: Sequence[Field]) -> bytes:
     """Return the hash (33 bytes, scheme first) of an audit row that follows `previous`."""
-    return SCHEME + blake2b(previous + packed(fields), digest_size=32).digest()
+    return linked(previous, audit_text(fields))
+
+
+def linked(previous: bytes, text: str) -> bytes:
+    """Return the hash of a row whose `audit_text` is known, after `previous`."""
+    return SCHEME + blake2b(previous + text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+
+
+def audit_text(fields: Sequence[Field]) -> str:
+    """Return an audit row as text that no other row has: SQL literals, blobs in hexadecimal, joined by commas."""
+    return ",".join(
+        [
+            str(field) if name in _PLAIN else _literal(field, blob=name in _BLOBS)
+            for name, field in zip(AUDIT_COLUMNS, fields, strict=True)
+        ]
+    )
+
+
+def _literal(field: Field, *, blob: bool) -> str:
+    if blob:
+        return f"'{field.hex().upper()}'" if isinstance(field, bytes) else "''"
+    return "NULL" if field is None else "'" + str(field).replace("'", "''") + "'"
 
 
 def shown(digest: bytes | None) -> str | None:
@@ -63,14 +86,7 @@ def shown(digest: bytes | None) -> str | None:
 
 
 def audit_expression() -> str:
-    """Return the SQL that makes `packed` of an audit row inside SQLite, which halves the cost of verifying."""
-    texts = [f"hex({name})" if name in _BLOBS else name for name in AUDIT_COLUMNS]
-    head = " || ',' || ".join(
-        f"coalesce(length({text}), '-')" if name not in _BLOBS else f"iif({name} is null, '-', length({text}))"
-        for name, text in zip(AUDIT_COLUMNS, texts, strict=True)
-    )
-    body = " || ".join(
-        f"coalesce({text}, '')" if name not in _BLOBS else f"lower({text})"
-        for name, text in zip(AUDIT_COLUMNS, texts, strict=True)
-    )
-    return f"{head} || char(10) || {body}"
+    """Return the SQL that makes `audit_text` of a row inside SQLite, in one call: half the cost of verifying."""
+    marks = ",".join("%d" if name in _PLAIN else "%Q" for name in AUDIT_COLUMNS)
+    columns = ", ".join(f"hex({name})" if name in _BLOBS else name for name in AUDIT_COLUMNS)
+    return f"printf('{marks}', {columns})"

@@ -280,9 +280,7 @@ class Store:
         return here and row.field("retired_at") is None and row.field("state") in (query.states or READABLE)
 
     def _now(self, query: FactQuery) -> Iterable[rows.Row]:
-        states = sorted(query.states or READABLE)
-        where = [f"c.state in ({','.join('?' * len(states))})"]
-        bound: list[Any] = [*states]
+        where, bound = _in_states(query.states or READABLE)
         if not query.all_scopes:
             where.append("c.scope = ?")
             bound.append(self.scope_number)
@@ -292,7 +290,7 @@ class Store:
             bound += [moment, moment]
         self._narrow(query, where, bound)
         select = rows.SELECT_VERSION.replace("from versions v", "from current c join versions v on v.id = c.row", 1)
-        return self.conn.execute(f"{select} where {' and '.join(where)} order by c.fact desc", bound)
+        return self.conn.execute(f"{select} where {' and '.join(where or ['1'])} order by c.fact desc", bound)
 
     def _then(self, query: FactQuery) -> Iterable[rows.Row]:
         known = query.known_at if query.known_at is not None else (1 << 62)
@@ -350,7 +348,7 @@ class Store:
                 chunk = [
                     self.reader.version(raw) for raw in self.conn.execute(f"{select} where c.fact in ({marks})", part)
                 ]
-                if self._one(f"select count(*) {_MISLED} and c.fact in ({marks})", *part):
+                if self.one(f"select count(*) {_MISLED} and c.fact in ({marks})", *part):
                     raise _stale_view()
                 found.update(zip((row.fact for row in chunk), self._complete(chunk, None), strict=True))
             return [found[number] for number in numbers if number in found]
@@ -700,58 +698,27 @@ class Store:
 
     def scopes(self) -> list[ScopeInfo]:
         """Return the scopes of the file by name; a scope that was merged away is left out."""
-        marks = ", ".join(f"'{state}'" for state in sorted(READABLE))
-        with file.sentences(str(self.path)):
-            return [
-                ScopeInfo(name=name, facts=facts, readable=readable, sources=sources, tombstones=stops)
-                for name, facts, readable, sources, stops in self.conn.execute(
-                    "select name, (select coalesce(sum(facts), 0) from tallies where scope = scopes.id),"
-                    f" (select coalesce(sum(facts), 0) from tallies where scope = scopes.id and state in ({marks})),"
-                    " (select count(*) from sources where scope = scopes.id),"
-                    " (select count(*) from tombstones where scope = scopes.id and lifted_at is null)"
-                    " from scopes where merged_into is null order by name"
-                )
-            ]
+        from memcli.store.sizes import scopes
+
+        return scopes(self)
 
     def stats(self) -> Stats:
         """Return sizes and counts of the file; `states` are those of the scope."""
-        with file.sentences(str(self.path)):
-            one = self._one
-            page = one("pragma page_size")
-            encoding = self.settings["encoding"]
-            return Stats(
-                path=str(self.path),
-                schema=one("pragma user_version"),
-                admission=self.settings["admission"],
-                scope=self.scope,
-                states={str(state): number for state, number in sorted(self.tally().items())},
-                scopes=one("select count(*) from scopes where merged_into is null"),
-                sources=one("select count(*) from sources"),
-                messages=one("select count(*) from messages"),
-                tombstones=one("select count(*) from tombstones where lifted_at is null"),
-                events=one("select coalesce(max(seq), 0) from audit"),
-                waiting=self.waiting(),
-                tokens=one(
-                    f"select coalesce(sum(t.tokens), 0) {_COUNTED} and t.encoding = ?", self.scope_number, encoding
-                ),
-                tokens_unknown=one(f"select count(*) {_COUNTED} and t.tokens is null", self.scope_number),
-                encoding=encoding,
-                file_bytes=self.path.stat().st_size,
-                wal_bytes=_size(Path(f"{self.path}-wal")),
-                free_bytes=one("pragma freelist_count") * page,
-                scrub_pending=self.settings.get("scrub") == "pending",
-            )
+        from memcli.store.sizes import stats
+
+        return stats(self)
 
     def waiting(self) -> int:
         """Return how many things of the scope wait for a person: undecided facts and proposals."""
-        return self._one(
+        return self.one(
             "select (select coalesce(sum(facts), 0) from tallies where scope = ?1"
             " and state in ('tentative', 'disputed'))"
             " + (select count(*) from proposals where scope = ?1 and settled_at is null)",
             self.scope_number,
         )
 
-    def _one(self, sql: str, *bound: Any) -> int:
+    def one(self, sql: str, *bound: Any) -> int:
+        """Return the one number that a query of ours answers."""
         return int(self.conn.execute(sql, bound).fetchone()[0])
 
 
@@ -759,13 +726,19 @@ _MISLED = (
     "from current c join versions v on v.id = c.row join facts f on f.id = c.fact"
     " where (v.fact <> c.fact or v.state <> c.state or f.scope <> c.scope or v.retired_at is not null)"
 )
-_COUNTED = (
-    "from current c left join token_counts t on t.row = c.row where c.scope = ? and c.state in ('accepted', 'verified')"
-)
+_SEEN = "c.state in ('accepted', 'verified')"
+"""Written out, since a partial index serves only a query that says what the index says."""
 
 
 def _stale_view() -> Damaged:
     return Damaged("the view of current states does not fit the facts", hint="recreate it with `mem rebuild`")
+
+
+def _in_states(states: frozenset[State]) -> tuple[list[str], list[Any]]:
+    """Return the clause for states; the readable ones and all of them have an index in the order they are shown."""
+    if states in {READABLE, frozenset(State)}:
+        return ([_SEEN] if states == READABLE else []), []
+    return [f"c.state in ({','.join('?' * len(states))})"], sorted(states)
 
 
 def _known(moment: Micros | None) -> str:
@@ -776,13 +749,6 @@ def _known(moment: Micros | None) -> str:
 
 def _moment(moment: Micros | None) -> tuple[Micros, ...]:
     return () if moment is None else (moment, moment)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def op(name: str) -> Op:

@@ -161,7 +161,7 @@ Beside them
 Sizes
   tokens (o200k_base)          43
   facts not counted             0
-  file                  240.0 KiB
+  file                  248.0 KiB
   write-ahead log             0 B
   free pages                  0 B
 """)

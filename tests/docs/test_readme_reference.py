@@ -55,7 +55,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         for name, one in inner.items():
             yield from below(one, [*words, name])
 
-    return below(get_command(build([])), ["mem"])
+    return below(get_command(build([], whole=True)), ["mem"])
 
 
 def described() -> dict[str, str]:
