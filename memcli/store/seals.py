@@ -1,7 +1,7 @@
 """Keyed digests over rows, and the chain of the audit.
 
-A seal is BLAKE2b-256 keyed with the file's audit key over the columns of a row, each with its length, so that no
-two different rows have the same bytes under it. The chain links each audit row to the hash before it; it needs no
+A seal is BLAKE2b-256 keyed with the file's audit key over the columns of a row as literals, so that no two different
+rows have the same bytes under it. The chain links each audit row to the hash before it; it needs no
 key, so that anybody who has the rows can verify it.
 """
 
@@ -40,11 +40,11 @@ _PLAIN = frozenset({"seq", "at", "operation"})
 
 
 def packed(fields: Sequence[Field]) -> bytes:
-    """Return the fields as bytes that no other sequence of fields has: lengths first, `-` for NULL."""
-    parts = [None if field is None else field.hex() if isinstance(field, bytes) else str(field) for field in fields]
-    head = ",".join(["-" if part is None else str(len(part)) for part in parts])
-    body = "".join([part for part in parts if part is not None])
-    return f"{head}\n{body}".encode("utf-8", "surrogatepass")
+    """Return the fields as bytes that no other sequence of fields has: Python literals in ASCII.
+
+    `ascii` escapes everything beyond ASCII in one way, whatever Unicode a Python knows, and is written in C.
+    """
+    return ascii(tuple(fields)).encode("ascii")
 
 
 def seal(key: bytes, kind: str, fields: Sequence[Field]) -> bytes:
