@@ -1,0 +1,1 @@
+"""One file per policy: who decides what stays in the window, what is flushed and what is put before it."""
