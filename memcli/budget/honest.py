@@ -1,0 +1,124 @@
+"""What a message really costs at the provider, whatever a policy believes: everything that is sent is counted.
+
+Sent are the texts of a message, its thinking, what it cites, the name, id and arguments of each tool call, the id of
+the call it answers, and every other keyword that travels beside it. Images, sounds and documents have flat estimates.
+
+A chat is wrapped, and for the encodings of OpenAI's chat models the wrapping is known: `CHAT`. `words` and `chars`
+are for figures that are checked by hand and have none; nor has an encoding that no chat model uses.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from memcli.budget.messages import BudgetMessage, Count, Estimates, PartKind, flat
+from memcli.facts import Json
+from memcli.record import record
+
+CountMany: TypeAlias = Callable[[Sequence[str]], Sequence[int]]
+
+
+@record
+class Overhead:
+    """Tokens that nobody wrote.
+
+    Args:
+        message: Around every message.
+        name: Beside a name.
+        reply: At the end, where the answer begins.
+        roles: Whether the role is a text that is sent.
+    """
+
+    message: int = 0
+    name: int = 0
+    reply: int = 0
+    roles: bool = False
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the constants by name."""
+        return {"message": self.message, "name": self.name, "reply": self.reply, "roles": self.roles}
+
+
+NOTHING: Final = Overhead()
+
+CHAT: Final = Overhead(message=3, name=1, reply=3, roles=True)
+"""The figures that OpenAI publishes for its chat models: 3 tokens a message and its role, 1 beside a name, 3 for the
+reply."""
+
+OVERHEADS: Final[Mapping[str, Overhead]] = {"cl100k_base": CHAT, "o200k_base": CHAT, "o200k_harmony": CHAT}
+"""The wrapping by encoding; any other has none."""
+
+_SAID: Final = frozenset({PartKind.TEXT, PartKind.THINKING, PartKind.CITABLE, PartKind.CITATION})
+
+
+def overhead_of(encoding: str) -> Overhead:
+    """Return what is put around messages that are counted in that encoding."""
+    return OVERHEADS.get(encoding, NOTHING)
+
+
+class Tally:
+    """Counts each text once and remembers it. Call it with a text for its tokens.
+
+    Args:
+        count_many: Counts many texts at once, in less time; None means one by one.
+    """
+
+    __slots__ = ("_count_many", "_known", "count")
+
+    def __init__(self, count: Count, count_many: CountMany | None = None) -> None:
+        self.count = count
+        """Counts without remembering, for texts that are put together."""
+        self._count_many = count_many
+        self._known: dict[str, int] = {}
+
+    def load(self, texts: Iterable[str]) -> None:
+        """Count those that are not known yet, all in one call."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        counts = map(self.count, new) if self._count_many is None else self._count_many(new)
+        self._known.update(zip(new, counts, strict=True))
+
+    def __call__(self, text: str) -> int:
+        """Return the tokens of the text."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self.count(text)
+        return known
+
+
+def sent(message: BudgetMessage, overhead: Overhead) -> list[str]:
+    """Return the texts of a message that reach the provider."""
+    texts = [part.text for part in message.parts if part.kind in _SAID and part.text]
+    if overhead.roles:
+        texts.append(message.role)
+    if "tool_calls" not in message.kwargs:
+        calls = [part for part in message.parts if part.kind is PartKind.TOOL_CALL]
+        texts += [text for part in calls for text in (part.call, part.name, part.text) if text]
+    for key, value in message.kwargs.items():
+        texts += _called(value) if key == "tool_calls" else _texts(value)
+    return texts
+
+
+def _called(calls: Json) -> list[str]:
+    """Return id, name and arguments of each call; one of another shape is sent as it is."""
+    texts: list[str] = []
+    for call in calls if isinstance(calls, list) else [calls]:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(call, dict) or not isinstance(function, dict):
+            texts += _texts(call)
+            continue
+        for value in (call.get("id"), function.get("name"), function.get("arguments")):
+            texts += _texts(value)
+    return texts
+
+
+def _texts(value: Json) -> list[str]:
+    if value is None or value == "":
+        return []
+    return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)]
+
+
+def real_tokens(message: BudgetMessage, estimates: Estimates, overhead: Overhead, count: Count) -> int:
+    """Return what a message costs at the provider."""
+    named = overhead.name if message.kwargs.get("name") else 0
+    said = sum(map(count, sent(message, overhead)))
+    return overhead.message + named + said + flat(message.parts, estimates)
