@@ -1,0 +1,36 @@
+"""When each message of a run came into the window, and when it went."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from memcli.budget.outcome import Fate, Simulation
+
+
+def ends_of(simulation: Simulation) -> Sequence[int]:
+    """Return how many messages had been written after each write."""
+    stops = [stop for step in simulation.steps if isinstance(stop := step.get("stop"), int)]
+    # A run that ended early has fewer steps; what it never wrote counts as written by one more.
+    return stops if stops and stops[-1] >= len(simulation.fates) else [*stops, len(simulation.fates)]
+
+
+def write_of(message: int, ends: Sequence[int]) -> int:
+    """Return the write that brought a message."""
+    return bisect_right(ends, message)
+
+
+def went(fate: Fate, simulation: Simulation, written: int) -> int | None:
+    """Return the first write after which a message was in no window, or None where it is in the last one.
+
+    Args:
+        written: The write that brought it.
+    """
+    if fate.flush is not None:
+        return simulation.flushes[fate.flush].write
+    if fate.ended == "window":
+        return None
+    return written if fate.last_seen is None else fate.last_seen + 1
+
+
+def turn_after(stop: int, fates: Sequence[Fate]) -> int:
+    """Return the 0-based user turn that so many messages end in."""
+    return max(0, sum(fate.role == "user" for fate in fates[:stop]) - 1)
