@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "import": "Keep transcripts as evidence.",
         "extract": "Read facts from messages and offer them.",
     },
+    "memcli.cli.budget": {"budget": "See what a prompt will hold, before it is sent."},
     "memcli.cli.file": {
         "init": "Make a new memory file.",
         "check": "Check that the file holds together.",

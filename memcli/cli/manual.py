@@ -11,7 +11,7 @@ from memcli.errors import NotFound
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done, allowed, clean, equal",
-    1: "the answer is no: check found something, the review queue is not empty (--check)",
+    1: "the answer is no: check found something, the review queue is not empty (--check), a --fail-on finding",
     2: "usage",
     3: "a rule refused it: tombstoned, out of scope, stale version, conflict, echo, not permitted, no reason given",
     4: "not found, or an id that several facts begin with",

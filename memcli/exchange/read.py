@@ -67,26 +67,31 @@ def open_file(
             return Opened(path=path, format=format, tried=(), digest=raw.digest, conversations=(), warnings=())
         found = find(raw, name=format, encoding=encoding)
         warnings: list[Warned] = []
+        values = _values(found, warnings.append)
         try:
-            conversations = tuple(found.reader.read(_values(found, warnings.append), warnings.append))
-            as_they_stand = keep_raw and isinstance(found.reader, OpenAI)
-            messages = raw_messages(_values(found, lambda _: None)) if as_they_stand else ()
+            # A list only where it is gone over twice: a large import must not hold its file in memory.
+            kept = list(values) if keep_raw and isinstance(found.reader, OpenAI) else []
+            conversations = tuple(found.reader.read(iter(kept) if kept else values, warnings.append))
+            messages = raw_messages(iter(kept))
         except RecursionError as error:
             raise Unreadable(path, "it is nested too deeply", tried=found.tried, hint="export it again") from error
-        digest = raw.digest
     if not conversations:
-        why = f"no message stands in it; it was read as {found.reader.title}"
         detail = f", and {warnings[0].message}" if warnings else ""
-        raise Unreadable(path, why + detail, tried=found.tried, hint="name another format with `--format`")
+        why = f"no message stands in it; it was read as {found.reader.title}{detail}"
+        raise Unreadable(path, why, tried=found.tried, hint="name another format with `--format`")
     return Opened(
         path=path,
         format=found.reader.name,
         tried=found.tried,
-        digest=digest,
+        digest=raw.digest,
         conversations=conversations,
-        warnings=tuple(sorted(warnings, key=lambda warned: (warned.line is None, warned.line or 0))),
+        warnings=tuple(sorted(warnings, key=_by_line)),
         raw=messages,
     )
+
+
+def _by_line(warned: Warned) -> tuple[bool, int]:
+    return warned.line is None, warned.line or 0
 
 
 def _is_empty(raw: Raw) -> bool:

@@ -44,6 +44,13 @@ PLAINER: Mapping[str, str] = {
     "“": '"',
     "”": '"',
     "’": "'",
+    "█": "#",
+    "▓": "%",
+    "▒": "+",
+    "░": ".",
+    "─": "-",
+    "├": "|",
+    "┤": "|",
 }
 """What stands for our own signs where the stream's encoding lacks them; one cell each, so that columns stay."""
 

@@ -145,6 +145,35 @@ def decide(shown: Shown) -> None:
     shown.note("changed scope", shown.at_terminal("mem scope rename default mine --reason better"))
 
 
+def budget(shown: Shown) -> None:
+    """Replay a conversation, sweep it, compare two settings and follow a message."""
+    Path("blocks.toml").write_text(
+        '[[blocks]]\nname = "persona"\ntype = "static"\ntext = "be kind"\n', encoding="utf-8"
+    )
+    Path("a.toml").write_text("token_limit = 6000\n", encoding="utf-8")
+    Path("b.toml").write_text('policy = "mem"\ntoken_limit = 9000\n', encoding="utf-8")
+    asked = ("flights.json", "--token-limit", "2k", "--blocks", "blocks.toml")
+    run = shown.run("budget", "simulate", *asked)
+    shown.note("simulation", run)
+    shown.note("fate", *run["messages"])
+    shown.note("clamp", *run["clamps"])
+    shown.note("prompt part", *run["prompt"])
+    shown.note("block", *run["blocks"])
+    shown.note("budget finding", *run["findings"])
+    shown.note("totals", run["totals"])
+    shown.note("setting", *shown.run("budget", "sweep", "flights.json"))
+    shown.note("depth", *shown.run("budget", "sweep", "flights.json", "--depth", "5"))
+    differing = shown.run("budget", "diff", "a.toml", "b.toml", "flights.json")
+    shown.note("difference", differing)
+    shown.note("shift", *differing["settings"], *differing["totals"], *differing["blocks"])
+    shown.note("parted message", *differing["messages"])
+    shown.note("fate", *(one[side] for one in differing["messages"] for side in ("left", "right")))
+    told = shown.run("budget", "explain", *asked, "--message", "1")
+    shown.note("lives", told)
+    shown.note("life", *told["lives"])
+    shown.note("flush", *(life["flush"] for life in told["lives"]))
+
+
 @pytest.fixture
 def keys(tmp_path, monkeypatch, capsys):
     """Give the keys of every document that the commands printed."""
@@ -152,7 +181,7 @@ def keys(tmp_path, monkeypatch, capsys):
     for transcript in TRANSCRIPTS.glob("*.json"):
         shutil.copy(transcript, tmp_path)
     shown = Shown(capsys, tmp_path)
-    stages: tuple[Callable[[Shown], None], ...] = (look, reasons, change, wait, decide)
+    stages: tuple[Callable[[Shown], None], ...] = (look, reasons, change, wait, decide, budget)
     for stage in stages:
         stage(shown)
     return shown.keys

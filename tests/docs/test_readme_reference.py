@@ -11,6 +11,8 @@ import pytest
 from typer.main import get_command
 
 from memcli import errors
+from memcli.budget.findings import CODES
+from memcli.budget.public import RECORDED, TYPES
 from memcli.cli import build, main
 from memcli.cli.manual import ENVIRONMENT, EXIT_CODES
 from memcli.exchange import FORMATS
@@ -216,6 +218,20 @@ def test_every_authority_is_in_the_reference_with_its_number():
     }
 
     assert rows == {str(name): number for name, number in DEFAULT_AUTHORITY.items()}
+
+
+def test_every_budget_finding_is_in_the_reference_and_no_other():
+    rows = table(section("Budget findings"))
+
+    assert {code.strip("`"): (severity, text) for code, severity, text in rows} == {
+        code: (what.severity, what.text) for code, what in CODES.items()
+    }
+
+
+def test_every_type_of_block_is_in_the_reference():
+    listed = {name.strip("`") for name, _, _ in table(section("Blocks"))}
+
+    assert listed == set(TYPES) - set(RECORDED)
 
 
 def test_every_format_is_in_the_reference_and_no_other():

@@ -16,7 +16,8 @@ WORDS = frozenset({"terms", "errors", "record", "digest", "facts"})
 VALUES = WORDS | {"clock", "keys", "text", "wire"}
 CORE = frozenset({"review", "recall", "extract", "condense", "evals", "transactions", "budget", "exchange"})
 EVERYTHING = VALUES | CORE | {
-    "schema", "store", "tokens", "render", "integrations", "command", "changes", "bring", "oracle", "tour", "cli",
+    "schema", "store", "tokens", "render", "integrations", "command", "changes", "bring", "budget_input", "wire_budget",
+    "oracle", "tour", "cli",
 }  # fmt: skip
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -37,6 +38,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "changes": VALUES,
     "bring": VALUES | {"exchange", "extract"},
     "budget": VALUES - {"clock"},
+    "budget_input": VALUES | {"exchange", "budget"},
+    "wire_budget": VALUES | {"budget"},
     "exchange": VALUES,
     "recall": VALUES,
     "review": VALUES | {"changes"},

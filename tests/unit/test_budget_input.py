@@ -1,0 +1,113 @@
+"""Transcripts as a budget takes them: raw where that is what counts, with ids that name one message each."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memcli.budget.messages import ToolCalls, from_openai
+from memcli.budget_input import files, one_of_them, transcripts
+from memcli.errors import NotFound, Unreadable, UsageError
+from memcli.exchange import open_file
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+OPENAI = sorted(str(path) for path in (FIXTURES / "openai_messages").glob("*.json*") if "probes" not in path.name)
+CHAT = [{"role": "user", "content": "a", "custom": 1}, {"role": "assistant", "content": "b"}]
+
+
+def written(folder, value, name="chat.json"):
+    path = folder / name
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return str(path)
+
+
+@pytest.mark.parametrize("path", OPENAI, ids=[Path(path).name for path in OPENAI])
+def test_a_raw_message_stands_beside_each_turn_that_was_read(path):
+    opened = open_file(path, keep_raw=True)
+
+    assert opened.format == "openai"
+    assert [len(one) for one in opened.raw] == [len(one.turns) for one in opened.conversations]
+    assert open_file(path).raw == ()
+
+
+def test_every_key_of_a_message_is_taken(tmp_path):
+    (found,) = transcripts(written(tmp_path, CHAT))
+
+    assert found.messages == tuple(from_openai(message) for message in CHAT)
+    assert found.messages[0].kwargs == {"custom": 1}
+
+
+def test_messages_of_one_session_on_many_lines_are_one_transcript(tmp_path):
+    lines = [{**CHAT[at % 2], "session_id": "xy"[at % 3 == 0]} for at in range(6)]
+    found = transcripts(written(tmp_path, "\n".join(map(json.dumps, lines))))
+
+    assert [len(one.messages) for one in found] == [2, 4]
+    assert all(message.kwargs["session_id"] == "y" for message in found[0].messages)
+
+
+def test_what_llamaindex_refuses_is_read_all_the_same_and_told(tmp_path):
+    odd = {"role": "human", "content": "hello"}
+    (found,) = transcripts(written(tmp_path, [*CHAT, odd]))
+
+    assert list(found.raised) == [2]
+    assert "ValidationError" in found.raised[2]
+    assert found.words(2) == "hello"
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [(("a", "b"), ("a", "b")), (("a", "a"), ("0", "1")), (("a", None), ("a", "1")), ((None, None), ("0", "1"))],
+)
+def test_an_id_of_the_transcript_is_taken_where_it_names_one_message(tmp_path, given, ids):
+    chat = [{**message, **({"id": name} if name else {})} for message, name in zip(CHAT, given, strict=True)]
+    (found,) = transcripts(written(tmp_path, chat))
+
+    assert found.ids == ids
+
+
+def test_tool_calls_go_where_they_are_told_to():
+    path = str(FIXTURES / "openai_messages" / "ta03_bare_messages.json")
+    (kwargs,), (blocks,) = transcripts(path), transcripts(path, tool_calls=ToolCalls.BLOCKS)
+
+    assert any("tool_calls" in message.kwargs for message in kwargs.messages)
+    assert not any("tool_calls" in message.kwargs for message in blocks.messages)
+    assert "calls [" in kwargs.words(6)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "[]", '{"messages": []}', "\ufeff[]"])
+def test_what_holds_no_message_is_an_empty_transcript(tmp_path, text):
+    (found,) = transcripts(written(tmp_path, text))
+
+    assert found.messages == ()
+
+
+@pytest.mark.parametrize("text", ["\0\0\0", "{}", "null", "[1]", "<html>"])
+def test_what_is_no_transcript_is_not_taken_for_an_empty_one(tmp_path, text):
+    with pytest.raises(Unreadable):
+        transcripts(written(tmp_path, text))
+
+
+def test_a_folder_gives_its_transcripts_by_name_and_a_named_file_is_always_taken(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name in ("b.jsonl", "a.json", "x.txt", "inner/c.json.gz", ".git/d.json", ".e.json"):
+        written(tmp_path, CHAT, name)
+    found = [Path(path).name for path in files([str(tmp_path), str(tmp_path / "x.txt"), "-"])]
+
+    assert found == ["a.json", "b.jsonl", "c.json.gz", "x.txt", "-"]
+
+
+def test_a_folder_without_transcripts_cannot_be_read(tmp_path):
+    with pytest.raises(Unreadable, match="no transcript is in this folder"):
+        files([str(tmp_path)])
+
+
+def test_of_several_conversations_one_must_be_named(tmp_path):
+    found = transcripts(written(tmp_path, [{"messages": CHAT}, {"messages": CHAT[:1]}]))
+
+    assert [one.name.rpartition("/")[2] for one in found] == ["chat.json #0", "chat.json #1"]
+    assert len(one_of_them(found, 1).messages) == 1
+    with pytest.raises(UsageError, match="holds 2 conversations"):
+        one_of_them(found, None)
+    with pytest.raises(NotFound, match="has no conversation 2"):
+        one_of_them(found, 2)
