@@ -161,7 +161,7 @@ ENTRIES = [
     review_edit,
     python_api,
 ]
-LOOKING = {"show", "why", "recall", "context", "log", "check", "stats", "glossary", "help", "tour", "policy"}
+LOOKING = {"show", "why", "recall", "context", "log", "check", "stats", "glossary", "help", "tour", "policy", "budget"}
 CHANGING = {
     "init", "add", "correct", "retract", "verify", "dispute", "undo", "tombstone", "lift", "erase", "import",
     "extract", "migrate", "rebuild", "scope", "review",
