@@ -4,12 +4,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from memcli.budget.honest import Overhead, Tally
 from memcli.budget.messages import BudgetMessage, Estimates
 from memcli.budget.outcome import BlockFate, Fate, Flushed, Piece, Totals
+from memcli.budget.presence import turns_of
 from memcli.budget.public import BlockSpec
 from memcli.budget.shrinking import stated
 from memcli.facts import Json, Micros
@@ -54,6 +55,9 @@ class Job:
 
     def spoken(self) -> Iterator[int]:
         """Yield each write with a user message in it: after it a prompt is sent."""
+        if len(self.writes) == len(self.messages):
+            yield from [write for write, message in enumerate(self.messages) if message.role == "user"]
+            return
         done = 0
         for write, stop in enumerate(self.writes):
             if any(message.role == "user" for message in self.messages[done:stop]):
@@ -110,7 +114,7 @@ class Course:
     effective: Mapping[str, Json]
     thought: Sequence[int]
     left: Mapping[int, Left]
-    steps: tuple[Mapping[str, Json], ...]
+    steps: Sequence[Mapping[str, Json]]
     prompt: tuple[Piece, ...]
     captured: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     flushes: tuple[Flushed, ...] = ()
@@ -137,7 +141,7 @@ def made_job(
     ends: bool,
 ) -> Job:
     """Return the job with its turns and writes worked out."""
-    turns = tuple(_turns(messages))
+    turns = tuple(turns_of([message.role for message in messages]))
     last = [at + 1 for at in range(len(turns)) if at + 1 == len(turns) or turns[at + 1] != turns[at]]
     return Job(
         messages=tuple(messages),
@@ -153,13 +157,6 @@ def made_job(
         times=times,
         ends=ends,
     )
-
-
-def _turns(messages: Sequence[BudgetMessage]) -> Iterator[int]:
-    users = 0
-    for message in messages:
-        users += message.role == "user"
-        yield max(0, users - 1)
 
 
 # --- pieces that policies share ---
@@ -266,27 +263,30 @@ def windowed(
 
 def fates(job: Job, course: Course) -> tuple[Fate, ...]:
     """Return what became of each message."""
-    held = Held("\n".join(piece.text for piece in course.prompt if piece.kind == "block"))
+    text = "\n".join(piece.text for piece in course.prompt if piece.kind == "block")
+    held, said = Held(text), bool(text)
     writes = range(len(course.steps) - 1, -1, -1)
-    last = next((write for write in writes if "refused" not in course.steps[write]), -1)
+    last = next((write for write in writes if "refused" not in course.steps[write]), None)
+    written = 0 if last is None else job.writes[last]
+    sent = course.refused is None
     made = []
-    for index, message in enumerate(job.messages):
+    for index, (message, name, thought, real) in enumerate(
+        zip(job.messages, job.ids, course.thought, job.real, strict=True)
+    ):
         left = course.left.get(index)
         blocks = course.captured.get(index, ()) if left is None else left.blocks
-        sent = course.refused is None
-        seen = last if job.write_of(index) <= last else None
         made.append(
             Fate(
                 index=index,
-                id=job.ids[index],
+                id=name,
                 role=message.role,
-                thought=course.thought[index],
-                real=job.real[index],
+                thought=thought,
+                real=real,
                 ended="window" if left is None else "block" if blocks else "dropped",
                 reason=None if left is None else left.reason,
                 flush=None if left is None else left.flush,
-                last_seen=seen if left is None else left.last_seen,
-                reachable=sent and (left is None or held.holds(message)),
+                last_seen=(last if index < written else None) if left is None else left.last_seen,
+                reachable=sent and (left is None or (said and held.holds(message))),
                 blocks=blocks,
             )
         )
@@ -357,8 +357,10 @@ def prefix_kept(job: Job, course: Course) -> float | None:
 
     Memory counts as one piece of the size it has at the end, which is either the same or another.
     """
-    memory = sum(piece.real for piece in course.prompt if piece.kind == "block" or piece.name == "memory")
     sums = [0, *accumulate(job.real)]
+    if all(snapshot.memory is None and not snapshot.pins for snapshot in course.snapshots):
+        return _windows_kept(course.snapshots, sums)
+    memory = sum(piece.real for piece in course.prompt if piece.kind == "block" or piece.name == "memory")
     pins = [job.real[index] for index in course.pinned]
     kept = whole = 0
     before: list[Segment] = []
@@ -369,6 +371,14 @@ def prefix_kept(job: Job, course: Course) -> float | None:
             whole += sum(segment[2] for segment in before)
         before = now
     return kept / whole if whole else None
+
+
+def _windows_kept(snapshots: Sequence[Snapshot], sums: Sequence[int]) -> float | None:
+    """Return what `prefix_kept` does, of prompts that are nothing but windows."""
+    pairs = list(pairwise(snapshots))
+    whole = sum([sums[before.stop] - sums[before.start] for before, _ in pairs])
+    kept = [sums[min(one.stop, two.stop)] - sums[one.start] for one, two in pairs if one.start == two.start]
+    return sum(kept) / whole if whole else None
 
 
 def _segments(snapshot: Snapshot, sums: Sequence[int], pins: Sequence[int], memory: int) -> list[Segment]:

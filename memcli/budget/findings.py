@@ -8,12 +8,12 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
 from memcli.budget.messages import FREE, ROLES, BudgetMessage, Count, Estimates, PartKind, flat
 from memcli.budget.outcome import BlockFate, BudgetFinding, Fate, Simulation
-from memcli.budget.presence import ends_of, went, write_of
+from memcli.budget.presence import ends_of, turns_of, went, writes_of
 from memcli.budget.settings import LARGEST_LIMIT
 from memcli.budget.tools import Group, call_texts, groups_of
 from memcli.errors import UsageError
@@ -149,8 +149,8 @@ class _Run:
     """A simulation beside its messages, with what several checks ask of it worked out once."""
 
     __slots__ = (
-        "count", "estimates", "facts", "gone", "groups", "max_facts", "messages", "simulation", "times", "turns",
-        "uncounted", "written",
+        "count", "estimates", "facts", "gone", "groups", "laden", "max_facts", "messages", "simulation", "times",
+        "turns", "uncounted", "written",
     )  # fmt: skip
 
     def __init__(
@@ -172,8 +172,9 @@ class _Run:
         self.estimates = estimates
         self.facts = facts
         self.max_facts = max_facts
-        self.turns = [max(0, users - 1) for users in accumulate(message.role == "user" for message in messages)]
-        self.written = [write_of(at, ends) for at in range(len(messages))]
+        self.turns = turns_of([message.role for message in messages])
+        self.laden = [(at, message) for at, message in enumerate(messages) if not message.is_plain]
+        self.written = writes_of(len(messages), ends)
         self.gone = [
             went(fate, simulation, written) for fate, written in zip(simulation.fates, self.written, strict=False)
         ]
@@ -357,19 +358,18 @@ def _one_turn(run: _Run) -> _Seen | None:
     if run.policy != "llamaindex" or threshold is None or not threshold > 0:
         return None
     # What comes before the first user message leaves by itself; it is a turn with nobody's word in it.
-    sizes: Counter[int] = Counter()
-    spoken = list(accumulate(int(message.role == "user") for message in run.messages))
-    for fate, users in zip(run.fates, spoken, strict=False):
-        sizes[users] += fate.thought if users else 0
-    found = [users for users, size in sorted(sizes.items()) if size > threshold]
+    users = [fate.index for fate in run.fates if fate.role == "user"]
+    sums = [0, *accumulate([fate.thought for fate in run.fates])]
+    sizes = [sums[stop] - sums[start] for start, stop in pairwise([*users, len(run.fates)])]
+    found = [turn for turn, size in enumerate(sizes) if size > threshold]
     if not found:
         return None
-    worst = max(sizes[users] for users in found)
+    worst = max(sizes)
     first = found[0]
     often = f", the first of {len(found):,} such turns" if len(found) > 1 else ""
     return _Seen(
-        turn=first - 1,
-        message=spoken.index(first),
+        turn=first,
+        message=users[first],
         tokens=math.ceil(worst - threshold),
         text=f"one turn is {sizes[first]:,} tokens where the window holds {math.floor(threshold):,}{often}",
         remedy=f"give --token-limit {_holding(worst, run.ratio or 1)}, or shorten tool results",
@@ -384,10 +384,12 @@ def _over(run: _Run) -> _Seen | None:
     if run.simulation.refused is not None:
         return _Seen(
             turn=run.turns[-1] if run.turns else None,
-            tokens=_short(run.simulation),
+            tokens=_short(run.simulation, -1),
             text=f"no prompt could be made: {run.simulation.refused}",
             remedy="raise --token-limit, or shorten what is always in the prompt",
         )
+    if (earlier := _refused_before(run)) is not None:
+        return earlier
     if limit is None:
         return None
     windows = _window_sizes(run)
@@ -406,13 +408,32 @@ def _over(run: _Run) -> _Seen | None:
     )
 
 
+def _refused_before(run: _Run) -> _Seen | None:
+    """Return the first write after which a policy made no prompt, where it could make one again at the end."""
+    if run.policy != "mem":
+        return None
+    shorts = {write: short for write in range(len(run.simulation.steps)) if (short := _short(run.simulation, write))}
+    if not shorts:
+        return None
+    refused, short = list(shorts), max(shorts.values())
+    often = f" and after {_many(len(refused) - 1, 'other write')}" if len(refused) > 1 else ""
+    why = run.simulation.steps[refused[0]]["refused"]
+    return _Seen(
+        turn=run.turn_of_write(refused[0]),
+        message=bisect_right(run.written, refused[0]) - 1,
+        tokens=short,
+        text=f"no prompt could be made after write {refused[0]}{often}: {why}; at the end there is one again",
+        remedy=f"raise --token-limit by {short}, or shorten what is that large",
+    )
+
+
 def _tighter(limit: int) -> str:
     return f"give --token-limit {limit}, or " if limit > 0 else ""
 
 
-def _short(simulation: Simulation) -> int | None:
-    """Return how many tokens a prompt was short of, as the last write tells it."""
-    short = simulation.steps[-1].get("short_by") if simulation.steps else None
+def _short(simulation: Simulation, write: int) -> int | None:
+    """Return how many tokens a prompt was short of, as a write tells it."""
+    short = simulation.steps[write].get("short_by") if simulation.steps else None
     return short if isinstance(short, int) else None
 
 
@@ -430,7 +451,10 @@ def _window_sizes(run: _Run) -> list[int]:
 def _uncounted(run: _Run) -> list[tuple[int, int, int]]:
     """Return for each message with some: its place, and the tokens of calls and of thinking that were not counted."""
     found = []
-    for fate, message in zip(run.fates, run.messages, strict=False):
+    for at, message in run.laden:
+        if at >= len(run.fates):
+            break
+        fate = run.fates[at]
         calls = sum(map(run.count, call_texts(message, free_only=run.policy == "llamaindex")))
         other = sum(
             run.count(part.text) for part in message.parts if part.kind in FREE and part.kind is not PartKind.TOOL_CALL
@@ -475,7 +499,7 @@ def _thinking(run: _Run) -> _Seen | None:
 
 def _flat(run: _Run) -> _Seen | None:
     kinds = (PartKind.IMAGE, PartKind.AUDIO, PartKind.VIDEO, PartKind.DOCUMENT)
-    found = [at for at, message in enumerate(run.messages) if any(part.kind in kinds for part in message.parts)]
+    found = [at for at, message in run.laden if any(part.kind in kinds for part in message.parts)]
     if not found:
         return None
     often = Counter(part.kind.value for at in found for part in run.messages[at].parts if part.kind in kinds)
@@ -505,7 +529,7 @@ def _template(run: _Run) -> _Seen | None:
 def _unsupported(run: _Run) -> _Seen | None:
     refused = [at for at, message in enumerate(run.messages) if message.role not in ROLES]
     refused = refused if run.policy in ("llamaindex", "buffer") else []
-    empty = [at for at, message in enumerate(run.messages) if not message.parts and not message.kwargs]
+    empty = [at for at, message in run.laden if not message.parts and not message.kwargs]
     found = sorted({*refused, *empty})
     if not found:
         return None
@@ -684,7 +708,7 @@ def _facts(run: _Run) -> _Seen | None:
     return _Seen(
         turn=run.turns[-1] if run.turns else None,
         text=f"{what}; condensing is asked for again at every flush",
-        remedy=f"set max_facts to {wanted} or more, or take --policy mem, which keeps to it",
+        remedy=f"set max_facts to {wanted} or more, or take a block of type facts, which keeps to it",
     )
 
 

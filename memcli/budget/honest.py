@@ -9,6 +9,7 @@ are for figures that are checked by hand and have none; nor has an encoding that
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 from memcli.budget.messages import BudgetMessage, Count, Estimates, PartKind, flat
@@ -77,6 +78,18 @@ class Tally:
         counts = map(self.count, new) if self._count_many is None else self._count_many(new)
         self._known.update(zip(new, counts, strict=True))
 
+    def all(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text; those that are not known yet are counted in one call."""
+        self.load(texts)
+        known = self._known
+        return [known[text] for text in texts]
+
+    def sums(self, groups: Sequence[Sequence[str]]) -> list[int]:
+        """Return the tokens of each group of texts; those that are not known yet are counted in one call."""
+        self.load(chain.from_iterable(groups))
+        known = self._known
+        return [sum([known[text] for text in group]) for group in groups]
+
     def __call__(self, text: str) -> int:
         """Return the tokens of the text."""
         known = self._known.get(text)
@@ -87,6 +100,9 @@ class Tally:
 
 def sent(message: BudgetMessage, overhead: Overhead) -> list[str]:
     """Return the texts of a message that reach the provider."""
+    if message.is_plain:
+        said = [message.parts[0].text] if message.parts[0].text else []
+        return [*said, message.role] if overhead.roles else said
     texts = [part.text for part in message.parts if part.kind in _SAID and part.text]
     if overhead.roles:
         texts.append(message.role)
@@ -119,6 +135,24 @@ def _texts(value: Json) -> list[str]:
 
 def real_tokens(message: BudgetMessage, estimates: Estimates, overhead: Overhead, count: Count) -> int:
     """Return what a message costs at the provider."""
+    return sum(map(count, sent(message, overhead))) + _beside(message, estimates, overhead)
+
+
+def all_real_tokens(
+    messages: Sequence[BudgetMessage], estimates: Estimates, overhead: Overhead, tally: Tally
+) -> tuple[int, ...]:
+    """Return what each message costs at the provider, with all texts counted in one call."""
+    said = tally.sums([sent(message, overhead) for message in messages])
+    plain = overhead.message
+    return tuple(
+        [
+            tokens + (plain if message.is_plain else _beside(message, estimates, overhead))
+            for tokens, message in zip(said, messages, strict=True)
+        ]
+    )
+
+
+def _beside(message: BudgetMessage, estimates: Estimates, overhead: Overhead) -> int:
+    """Return the tokens of a message that are in none of its texts."""
     named = overhead.name if message.kwargs.get("name") else 0
-    said = sum(map(count, sent(message, overhead)))
-    return overhead.message + named + said + flat(message.parts, estimates)
+    return overhead.message + named + flat(message.parts, estimates)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final
 
 from memcli.budget import urls
@@ -40,6 +41,9 @@ class PartKind(StrEnum):
 
 FREE: Final = frozenset({PartKind.CACHE, PartKind.TOOL_CALL, PartKind.THINKING, PartKind.CITABLE, PartKind.CITATION})
 """Parts that LlamaIndex counts as nothing."""
+
+_TEXT: Final = PartKind.TEXT
+"""By its own name, because looking a member up in its enumeration is most of the time of a look at a message."""
 
 PLACEABLE: Final = frozenset(PartKind) - FREE | {PartKind.CACHE}
 """Parts that a block may hold; one other part, and every reading of that memory fails."""
@@ -88,6 +92,11 @@ class BudgetMessage:
     kwargs: Mapping[str, Json] = field(default_factory=dict)
 
     @property
+    def is_plain(self) -> bool:
+        """Return whether it is one text with nothing beside it, as most messages are."""
+        return not self.kwargs and len(self.parts) == 1 and self.parts[0].kind is _TEXT
+
+    @property
     def words(self) -> str:
         """Return the text parts with nothing between them."""
         return "".join([part.text for part in self.parts if part.kind is PartKind.TEXT])
@@ -113,7 +122,7 @@ Count = Callable[[str], int]
 
 def text_part(text: str) -> Part:
     """Return a part that is that text."""
-    return Part(kind=PartKind.TEXT, text=text)
+    return Part(kind=_TEXT, text=text)
 
 
 # --- tokens ---
@@ -121,7 +130,7 @@ def text_part(text: str) -> Part:
 
 def countable(message: BudgetMessage) -> list[str]:
     """Return the texts whose tokens are the message's, besides its flat estimates."""
-    texts = [part.text for part in message.parts if part.kind is PartKind.TEXT]
+    texts = [part.text for part in message.parts if part.kind is _TEXT]
     if message.kwargs:
         # Python's own notation, not JSON: this is what LlamaIndex hands to the tokenizer.
         texts.append(str(message.kwargs))
@@ -130,7 +139,7 @@ def countable(message: BudgetMessage) -> list[str]:
 
 def flat(parts: Iterable[Part], estimates: Estimates) -> int:
     """Return the tokens of the parts whose size nobody looks at."""
-    return sum(_flat(part.kind, estimates) for part in parts)
+    return sum([_flat(part.kind, estimates) for part in parts if part.kind is not _TEXT])
 
 
 def _flat(kind: PartKind, estimates: Estimates) -> int:
@@ -163,7 +172,7 @@ def all_tokens(
     texts = [countable(message) for message in messages]
     counts = iter(count_many([text for group in texts for text in group]))
     return [
-        sum(next(counts) for _ in group) + flat(message.parts, estimates)
+        next(counts) if message.is_plain else sum(islice(counts, len(group))) + flat(message.parts, estimates)
         for message, group in zip(messages, texts, strict=True)
     ]
 
@@ -253,6 +262,10 @@ def from_openai(message: object, mapping: ToolCalls = ToolCalls.KWARGS) -> Budge
     Raises:
         Raised: No message can be made of it; what is said is what LlamaIndex and Python say.
     """
+    if isinstance(message, dict) and len(message) == 2:
+        role, content = message.get("role"), message.get("content")
+        if isinstance(content, str) and isinstance(role, str) and role in ROLES:
+            return BudgetMessage(role=role, parts=(Part(kind=_TEXT, text=content),))
     try:
         return _openai(message, mapping)
     except (LookupError, TypeError, AttributeError, ValueError) as problem:

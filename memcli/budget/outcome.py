@@ -5,7 +5,8 @@ are 0-based and count from the first message of the transcript. Two counts stand
 what the policy believes it used, and `real`, what a provider would be sent. All of them are tokens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 from memcli.facts import Json
 from memcli.record import record
@@ -125,6 +126,38 @@ class Totals:
     prefix_kept: float | None
 
 
+class Steps(Sequence[Mapping[str, Json]]):
+    """What is told of each write, worked out when it is looked at: there is a write for each message.
+
+    Args:
+        stops: How many messages had been written after each write.
+        tell: Returns what is told of the write of that number.
+    """
+
+    __slots__ = ("_tell", "stops")
+
+    def __init__(self, stops: Sequence[int], tell: Callable[[int], Mapping[str, Json]]) -> None:
+        self.stops = stops
+        self._tell = tell
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    @overload
+    def __getitem__(self, at: int) -> Mapping[str, Json]: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Mapping[str, Json], ...]: ...
+    def __getitem__(self, at: int | slice) -> Mapping[str, Json] | tuple[Mapping[str, Json], ...]:
+        if isinstance(at, slice):
+            return tuple(map(self._tell, range(len(self))[at]))
+        return self._tell(range(len(self))[at])
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Steps | tuple) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it holds dictionaries
+
+
 @record
 class Simulation:
     """A whole run of one policy over one transcript.
@@ -146,7 +179,7 @@ class Simulation:
     clamps: tuple[Mapping[str, Json], ...]
     fates: tuple[Fate, ...]
     flushes: tuple[Flushed, ...]
-    steps: tuple[Mapping[str, Json], ...]
+    steps: Sequence[Mapping[str, Json]]
     prompt: tuple[Piece, ...]
     blocks: tuple[BlockFate, ...]
     totals: Totals

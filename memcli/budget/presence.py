@@ -3,14 +3,35 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from memcli.budget.outcome import Fate, Simulation
+from memcli.budget.outcome import Fate, Simulation, Steps
 
 
 def ends_of(simulation: Simulation) -> Sequence[int]:
     """Return how many messages had been written after each write."""
-    stops = [stop for step in simulation.steps if isinstance(stop := step.get("stop"), int)]
+    steps = simulation.steps
+    if isinstance(steps, Steps):
+        stops = list(steps.stops)
+    else:
+        stops = [stop for step in steps if isinstance(stop := step.get("stop"), int)]
     # A run that ended early has fewer steps; what it never wrote counts as written by one more.
     return stops if stops and stops[-1] >= len(simulation.fates) else [*stops, len(simulation.fates)]
+
+
+def turns_of(roles: Sequence[str]) -> list[int]:
+    """Return the 0-based user turn of each message; what comes before the first is of turn 0."""
+    users = [at for at, role in enumerate(roles) if role == "user"]
+    turns: list[int] = []
+    for turn, stop in enumerate([*users[1:], len(roles)]):
+        turns += [turn] * (stop - len(turns))
+    return turns
+
+
+def writes_of(messages: int, ends: Sequence[int]) -> list[int]:
+    """Return the write that brought each of so many messages."""
+    written: list[int] = []
+    for write, stop in enumerate(ends):
+        written += [write] * (stop - len(written))
+    return (written + [len(ends)] * (messages - len(written)))[:messages]
 
 
 def write_of(message: int, ends: Sequence[int]) -> int:

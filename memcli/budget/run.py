@@ -5,7 +5,7 @@ from typing import Final
 
 from memcli.budget import options
 from memcli.budget.course import Course, Job, fates, made_job, totals
-from memcli.budget.honest import CountMany, Tally, overhead_of, real_tokens, sent
+from memcli.budget.honest import CountMany, Tally, all_real_tokens, overhead_of
 from memcli.budget.messages import BudgetMessage, Count, Estimates
 from memcli.budget.outcome import Simulation
 from memcli.budget.policies import buffer, llamaindex_course, mem, sliding, token, unbounded
@@ -71,12 +71,11 @@ def run(
     estimates = _estimates(policy, asked, blocks)
     tally, overhead = Tally(count, count_many), overhead_of(encoding)
     chosen = messages[:stop]
-    tally.load(text for message in chosen for text in sent(message, overhead))
     job = made_job(
         chosen,
         ids=names,
         by_turn=writes == "turn",
-        real=[real_tokens(message, estimates, overhead, tally) for message in chosen],
+        real=all_real_tokens(chosen, estimates, overhead, tally),
         settings=asked,
         specs=blocks,
         tally=tally,

@@ -26,7 +26,7 @@ def groups_of(messages: Sequence[BudgetMessage]) -> tuple[Group, ...]:
     results: dict[int, list[int]] = {}
     alone: list[int] = []
     for at, message in enumerate(messages):
-        ids = [call for call, _ in _calls(message)]
+        ids = [] if message.is_plain else [call for call, _ in _calls(message)]
         if ids:
             latest = at
             made |= {name: at for name in ids if name is not None}

@@ -14,6 +14,7 @@ import math
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from memcli.record import record
@@ -45,13 +46,18 @@ class Timeline:
     __slots__ = ("_falls", "_last_user", "_next_user", "_seen_user", "_sums")
 
     def __init__(self, counts: Sequence[int] = (), user_flags: Sequence[bool] = ()) -> None:
-        self._sums = [0]
+        self._sums = [0, *accumulate(counts)]
+        self._falls = min(counts, default=0) < 0
         self._next_user: list[int] = []
         self._last_user: list[int] = []
         self._seen_user = -1
-        self._falls = False
-        for tokens, is_user in zip(counts, user_flags, strict=True):
-            self.append(tokens, is_user=is_user)
+        for place in [at for at, is_user in enumerate(user_flags) if is_user]:
+            self._last_user += [self._seen_user] * (place - self._seen_user)
+            self._next_user += [place] * (place - self._seen_user)
+            self._seen_user = place
+        rest = len(user_flags) - len(self._next_user)
+        self._last_user += [self._seen_user] * rest
+        self._next_user += [_NONE] * rest
 
     def __len__(self) -> int:
         return len(self._next_user)

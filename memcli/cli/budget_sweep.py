@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memcli.budget import sweep
-from memcli.budget.honest import overhead_of, real_tokens, sent
+from memcli.budget.honest import all_real_tokens, overhead_of
 from memcli.budget.messages import Estimates, all_tokens
 from memcli.budget.outcome import Simulation
 from memcli.budget.public import takes
@@ -110,14 +110,14 @@ def _counted(transcript: Transcript, wanted: work.Wanted, counting: work.Countin
     """Return the transcript with every message counted, and what the blocks add to every prompt."""
     messages = transcript.messages[: wanted.at]
     overhead, estimates = overhead_of(wanted.encoding), Estimates()
-    counting.one.load(text for message in messages for text in sent(message, overhead))
+    real = all_real_tokens(messages, estimates, overhead, counting.one)
     specs = work.specs_of(wanted)
     placed = [spec.placed(counting.one, []) for spec in specs]
     bare = run((), count=counting.one, encoding=wanted.encoding, blocks=specs)
     return sweep.Counted(
         roles=tuple(message.role for message in messages),
         thought=tuple(all_tokens(messages, estimates, counting.many)),
-        real=tuple(real_tokens(message, estimates, overhead, counting.one) for message in messages),
+        real=real,
         writes=None if wanted.writes == "message" else work.ends(messages, wanted.writes),
         takers=tuple(block.name for block in placed if takes(block)),
         fixed_tokens=bare.totals.real,

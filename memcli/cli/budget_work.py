@@ -1,7 +1,9 @@
 """What the commands of `mem budget` do between options and screens; it can run in processes of its own."""
 
 import dataclasses
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,8 +176,7 @@ class Counting:
 
     def many(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
-        self.one.load(texts)
-        return [self.one(text) for text in texts]
+        return self.one.all(texts)
 
 
 def _many(texts: Sequence[str], *, counting: Counter) -> list[int]:
@@ -274,6 +275,23 @@ class Unread:
 
 def run_file(path: str, wanted: Wanted, conversation: int | None = None) -> tuple[list[Ran], Unread | None]:
     """Return what became of each transcript of a file, or why there is nothing."""
+    with _without_collecting():
+        return _run_file(path, wanted, conversation)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Put off the search for circles of garbage: a run makes none, and all its messages would be searched for them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _run_file(path: str, wanted: Wanted, conversation: int | None) -> tuple[list[Ran], Unread | None]:
     try:
         found = transcripts(path, tool_calls=wanted.tool_calls)
     except Unreadable as problem:

@@ -1,7 +1,6 @@
 """Which reader a file is for: by what stands in all of it, never by its name, and saying what was looked for."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from memcli.errors import Unreadable, UsageError
 from memcli.exchange.looks import described, foreign_bytes
@@ -11,6 +10,7 @@ from memcli.exchange.shapes import Reader
 from memcli.exchange.transcripts.claude_code import CLAUDE_CODE
 from memcli.exchange.transcripts.openai import OPENAI
 from memcli.facts import Json
+from memcli.record import record
 
 READERS: tuple[Reader, ...] = (CLAUDE_CODE, OPENAI)
 """Every format that can be read; of two with equal votes the earlier one is taken."""
@@ -22,7 +22,7 @@ FORMATS: tuple[str, ...] = (AUTO, *(reader.name for reader in READERS))
 _HINT = "name the format with `--format " + "|".join(FORMATS[1:]) + "` if it is one of these"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Found:
     """The reader of a file, and how to go over its values, as often as asked."""
 
@@ -31,14 +31,19 @@ class Found:
     records: Callable[[], Iterator[Record | Note]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Survey:
-    """What one pass over all values says: votes in the order of the readers, and how much could be taken."""
+    """What one pass over all values says: votes in the order of the readers, and how much could be taken.
+
+    Args:
+        alone: The one value of the file, where there is nothing else to tell of it.
+    """
 
     votes: tuple[int, ...]
     values: int
     lost: int
     first: Json | Prose
+    alone: Record | None = None
 
     @property
     def holds(self) -> bool:
@@ -105,7 +110,8 @@ def _cut(
 
     quick = _survey(by_line(), readers, patient=False)
     if quick.holds:
-        return quick, by_line
+        alone = quick.alone
+        return quick, by_line if alone is None else lambda: iter((alone,))
     text = whole(raw, encoding) if raw.size <= RECORD_BYTES else None
     parsed = parse(text) if text is not None else None
     patient = _survey(by_line(), readers, patient=True) if parsed is None or parsed.problem else quick
@@ -127,18 +133,22 @@ def _cut(
 def _survey(source: Iterator[Record | Note], readers: Sequence[Reader], *, patient: bool) -> _Survey:
     """Return the votes of all values; without patience, stop where the very first thing is no value."""
     votes = [0] * len(readers)
-    values = lost = 0
+    values = lost = notes = 0
+    alone: Record | None = None
     first: Json | Prose = None
     for item in source:
         if isinstance(item, Record):
             first = item.value if values == 0 else first
+            alone = item if values == 0 else None
             values += 1
             votes = [vote + reader.claims(item.value) for vote, reader in zip(votes, readers, strict=True)]
-        elif item.lost:
+            continue
+        notes += 1
+        if item.lost:
             lost += 1
             if not values and not patient:
                 break
-    return _Survey(votes=tuple(votes), values=values, lost=lost, first=first)
+    return _Survey(votes=tuple(votes), values=values, lost=lost, first=first, alone=None if notes else alone)
 
 
 def _broken(path: str, text: str, problem: str, at: int, tried: tuple[str, ...]) -> Unreadable:

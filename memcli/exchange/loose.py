@@ -6,11 +6,11 @@ Everything here says what it could not take; nothing is guessed, and `eval` is n
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from memcli.exchange.raw import Line
 from memcli.facts import Json
+from memcli.record import record
 
 _SPACE = " \t\r\n\ufeff"
 _RESUMES = 64
@@ -18,14 +18,14 @@ _JOINED_LINES = 50
 _JOINED_CHARACTERS = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Prose:
     """The whole text of a file that is no JSON, for readers of text formats."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Record:
     """One value of a file, with its 1-based line; None where the file is one document."""
 
@@ -33,7 +33,7 @@ class Record:
     value: Json | Prose
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Note:
     """What to tell of a line; `lost` where something of it could not be taken."""
 
@@ -42,7 +42,7 @@ class Note:
     lost: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Parsed:
     """What one piece of text holds.
 

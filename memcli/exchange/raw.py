@@ -10,11 +10,13 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from memcli.errors import Unreadable, UsageError
+from memcli.record import record
+
+if TYPE_CHECKING:
+    from tempfile import SpooledTemporaryFile
 
 RECORD_BYTES = 256 * 1024 * 1024
 """The longest line, and the longest file that must be read as one JSON document."""
@@ -35,7 +37,7 @@ _MARKS = (
 _ENCODING_HINT = "name the encoding, such as `--encoding cp1252`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Raw:
     """Seekable bytes of a file after unpacking; `digest` is SHA-256 of what was there before it."""
 
@@ -55,7 +57,7 @@ class Raw:
         return self.handle.read(_HEAD_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Line:
     """One line without its end: its 1-based number and its text."""
 
@@ -129,10 +131,17 @@ def whole(raw: Raw, encoding: str | None) -> str:
     return _decoded(raw.path, data[mark:], mark)
 
 
+def _spool() -> "SpooledTemporaryFile[bytes]":
+    """Return a file of our own, in memory while it is small."""
+    from tempfile import SpooledTemporaryFile  # few need it, and it takes random and all of its hashes with it
+
+    return SpooledTemporaryFile(max_size=_HELD_BYTES)
+
+
 @contextmanager
 def _source(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
-        with SpooledTemporaryFile(max_size=_HELD_BYTES) as spool:
+        with _spool() as spool:
             if sys.stdin is None:
                 raise Unreadable(path, "there is no standard input", hint="name a file")
             while chunk := sys.stdin.buffer.read(_CHUNK_BYTES):
@@ -197,7 +206,7 @@ def _unpacked(path: str, source: IO[bytes]) -> Iterator[IO[bytes]]:
     size = source.seek(0, io.SEEK_END)
     source.seek(0)
     allowed = max(RECORD_BYTES, size * _GZIP_RATIO)
-    with SpooledTemporaryFile(max_size=_HELD_BYTES) as spool:
+    with _spool() as spool:
         try:
             with gzip.GzipFile(fileobj=source) as packed:
                 while chunk := packed.read(_CHUNK_BYTES):

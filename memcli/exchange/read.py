@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from memcli.errors import Unreadable
 from memcli.exchange.detect import AUTO, Found, candidates, find
@@ -11,12 +10,13 @@ from memcli.exchange.raw import Raw, opened
 from memcli.exchange.shapes import Warn
 from memcli.exchange.transcripts.openai import OpenAI, raw_messages
 from memcli.facts import Conversation, Json, Warned
+from memcli.record import record
 
 _EMPTY_BYTES = 4096
 """A file that holds nothing but the frame of a transcript is no longer than this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Opened:
     """A transcript that was read.
 

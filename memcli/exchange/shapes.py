@@ -4,12 +4,13 @@ import dataclasses
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from memcli.clock import lenient_instant
 from memcli.exchange.loose import Prose, Record
 from memcli.facts import Conversation, Json, Micros, ToolCall, Turn, Warned
+from memcli.record import record
 from memcli.terms import Role
 
 Warn: TypeAlias = Callable[[Warned], None]
@@ -60,7 +61,7 @@ _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "at", "ts")
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Draft:
     """A conversation being put together: its turns, and the line each came from."""
 

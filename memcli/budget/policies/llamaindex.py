@@ -7,9 +7,11 @@ the content of the blocks; where that is more than the limit, blocks are shorten
 Known to differ: addresses of unusual schemes in blocks, which LlamaIndex looks for on the disk.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from memcli.budget.blocks import PlacedBlock
@@ -114,7 +116,7 @@ class LlamaIndexMemory:
         self._settings = settings
         self._blocks = tuple(blocks)
         self._count = lru_cache(_REMEMBERED)(count)
-        self._messages: list[Weighed] = []
+        self._messages: list[BudgetMessage] = []
         self._timeline = Timeline()
         self._start = 0
 
@@ -131,7 +133,7 @@ class LlamaIndexMemory:
     @property
     def first_role(self) -> str | None:
         """Return the role of the oldest message in the window, or None where it is empty."""
-        return self._messages[self._start].message.role if self._start < len(self._messages) else None
+        return self._messages[self._start].role if self._start < len(self._messages) else None
 
     def set(self, messages: Sequence[Weighed]) -> None:
         """Forget every message and keep these; the window may then be of any size, and no block is told."""
@@ -147,14 +149,35 @@ class LlamaIndexMemory:
             return Outcome(error=Raised("IntegrityError", said))
         self._store(messages)
         settings = self._settings
-        batches: list[Batch] = []
-        cuts = self._timeline.cuts(*self.window, threshold=settings.threshold, flush_size=settings.token_flush_size)
-        for cut in cuts:
-            batch, error = self._flush(cut)
-            batches.append(batch)
-            if error is not None:
-                return Outcome(batches=tuple(batches), error=error)
-        return Outcome(batches=tuple(batches))
+        return self._flushed(
+            self._timeline.cuts(*self.window, threshold=settings.threshold, flush_size=settings.token_flush_size)
+        )
+
+    def put_all(
+        self, messages: Sequence[BudgetMessage], counts: Sequence[int], writes: Sequence[int] | None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Write a whole transcript, and yield what each write did that flushed; the first that fails is the last.
+
+        What `put` does, at the cost of the flushes and not of the writes. The memory must be new.
+
+        Args:
+            counts: What each message counts as.
+            writes: How many messages had been written after each write, ascending; None means one at a time. It is
+                also what stands before each outcome.
+        """
+        self._messages = list(messages)
+        self._timeline = Timeline(counts, [message.role == "user" for message in messages])
+        settings = self._settings
+        found = self._timeline.flushes(
+            threshold=settings.threshold, flush_size=settings.token_flush_size, writes=writes
+        )
+        for stop, cuts in groupby(found.flushes, key=itemgetter(0)):
+            outcome = self._flushed(cut for _, _, cut in cuts)
+            if outcome.error is not None:
+                del self._messages[stop:]
+            yield stop, outcome
+            if outcome.error is not None:
+                return
 
     def get(self, asked: object = None) -> Prompt:
         """Return what a prompt would hold now.
@@ -165,8 +188,11 @@ class LlamaIndexMemory:
         Raises:
             Raised: A block failed, or its content cannot be counted or sent.
         """
-        history = self._messages[self._start :]
-        seen = [weighed.message for weighed in history]
+        seen = self._messages[self._start :]
+        history = [
+            Weighed(message=message, tokens=self._timeline.tokens(at, at + 1))
+            for at, message in enumerate(seen, start=self._start)
+        ]
         if isinstance(asked, str):
             seen.append(BudgetMessage(role="user", parts=(text_part(asked),)))
         contents = self._gathered(seen)
@@ -196,9 +222,19 @@ class LlamaIndexMemory:
         )
 
     def _store(self, messages: Sequence[Weighed]) -> None:
-        self._messages += messages
         for weighed in messages:
+            self._messages.append(weighed.message)
             self._timeline.append(weighed.tokens, is_user=weighed.message.role == "user")
+
+    def _flushed(self, cuts: Iterable[int]) -> Outcome:
+        """Flush at each cut, up to the first block that fails."""
+        batches: list[Batch] = []
+        for cut in cuts:
+            batch, error = self._flush(cut)
+            batches.append(batch)
+            if error is not None:
+                return Outcome(batches=tuple(batches), error=error)
+        return Outcome(batches=tuple(batches))
 
     def _flush(self, cut: int) -> tuple[Batch, Raised | None]:
         """Take the messages before the cut out of the window, then give them to the blocks; return the first failure.
@@ -206,7 +242,7 @@ class LlamaIndexMemory:
         They have left before any block sees them: a block that fails loses them, and the others have them still.
         """
         start, self._start = self._start, cut
-        messages = [weighed.message for weighed in self._messages[start:cut]]
+        messages = self._messages[start:cut]
         accepting = [placed for placed in self._blocks if placed.accepts]
         error: Raised | None = None
         for placed in accepting:

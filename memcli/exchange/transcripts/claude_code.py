@@ -11,12 +11,13 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from memcli.exchange.loose import Prose, Record
 from memcli.exchange.shapes import ROLES, Draft, Warn, call, compact, first_text, media, shown, text_or_none, when
 from memcli.facts import Conversation, Json, ToolCall, Turn, Warned
+from memcli.record import record
 from memcli.terms import Role
 
 _NAME = "claude-code"
@@ -40,7 +41,7 @@ _MEDIA = frozenset({"image", "document", "container_upload", "file"})
 _Key: TypeAlias = tuple[str | None, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Message:
     """One record's message, taken apart."""
 
@@ -57,7 +58,7 @@ class _Message:
         return bool(self.texts or self.thinking or self.calls or self.attachments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ClaudeCode:
     """The reader of Claude Code sessions."""
 
@@ -81,9 +82,9 @@ class ClaudeCode:
     def read(self, records: Iterator[Record], warn: Warn) -> Iterator[Conversation]:
         """Yield a conversation for each session and each sub-agent, in the order they begin in the file."""
         session = _Sessions(warn)
-        for record in records:
-            for value in record.value if isinstance(record.value, list) else (record.value,):
-                session.take(value, record.line)
+        for found in records:
+            for value in found.value if isinstance(found.value, list) else (found.value,):
+                session.take(value, found.line)
         yield from session.finished()
 
 

@@ -6,7 +6,7 @@ is odd about it is told. Text parts are joined by a line feed; images, audio and
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memcli.exchange.loose import Prose, Record, parse
 from memcli.exchange.shapes import (
@@ -23,6 +23,7 @@ from memcli.exchange.shapes import (
     when,
 )
 from memcli.facts import Conversation, Json, ToolCall, Turn, Warned
+from memcli.record import record
 from memcli.terms import Role
 
 _NAME = "openai"
@@ -49,7 +50,7 @@ _MEDIA: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Parts:
     """What the content of one message comes to."""
 
@@ -60,7 +61,7 @@ class _Parts:
     doubts: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Piece:
     """Messages that stand together in the file; pieces of one key are one conversation."""
 
@@ -71,7 +72,7 @@ class _Piece:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OpenAI:
     """The reader of OpenAI chat messages."""
 
@@ -86,7 +87,7 @@ class OpenAI:
             return _vote(value)
         if not isinstance(value, list):
             return 0
-        if any(isinstance(item, list) or (isinstance(item, dict) and "messages" in item) for item in value):
+        if [item for item in value if isinstance(item, list) or (isinstance(item, dict) and "messages" in item)]:
             votes = [self.claims(item) for item in value if isinstance(item, (dict, list))]
             return VETO if any(vote < 0 for vote in votes) else sum(votes)
         return _votes(value)
@@ -120,7 +121,7 @@ def raw_messages(records: Iterator[Record]) -> tuple[tuple[Mapping[str, Json], .
 def _votes(messages: Json) -> int:
     """Return 1 where most of a list are messages, with nothing of another format among them."""
     votes = [_vote(message) for message in messages] if isinstance(messages, list) else []
-    if any(vote < 0 for vote in votes):
+    if VETO in votes:
         return VETO
     good = sum(votes)
     return 1 if good and 2 * good >= len(votes) else 0
@@ -130,10 +131,11 @@ def _vote(message: Json) -> int:
     if not isinstance(message, dict):
         return 0
     content = message.get("content")
-    parts = content if isinstance(content, list) else ()
-    if _FOREIGN_KEYS & message.keys() or any(_kind(part) in _FOREIGN_PARTS for part in parts):
+    if not _FOREIGN_KEYS.isdisjoint(message):
         return VETO
-    return 1 if isinstance(message.get("role"), str) and _CONTENT & message.keys() else 0
+    if isinstance(content, list) and any(_kind(part) in _FOREIGN_PARTS for part in content):
+        return VETO
+    return 0 if _CONTENT.isdisjoint(message) or not isinstance(message.get("role"), str) else 1
 
 
 def _kind(part: Json) -> str | None:
@@ -143,12 +145,12 @@ def _kind(part: Json) -> str | None:
 
 def _pieces(records: Iterator[Record], warn: Warn) -> Iterator[_Piece]:
     """Yield what the file holds, piece by piece; lists hold messages or conversations, two deep at most."""
-    for number, record in enumerate(records):
-        value, line = record.value, record.line
+    for number, found in enumerate(records):
+        value, line = found.value, found.line
         if isinstance(value, dict) and not isinstance(value.get("messages"), list):
             session = first_text(value, *_SESSION)
             yield _Piece(key=session, session=session, title=None, messages=[value], line=line)
-        elif isinstance(value, list) and any(_is_conversation(item) for item in value):
+        elif isinstance(value, list) and _holds_conversations(value):
             for place, item in enumerate(value):
                 if _is_conversation(item):
                     yield _conversation(item, line, (number, place))
@@ -163,6 +165,12 @@ def _pieces(records: Iterator[Record], warn: Warn) -> Iterator[_Piece]:
 
 def _is_conversation(item: Json) -> bool:
     return isinstance(item, list) or (isinstance(item, dict) and isinstance(item.get("messages"), list))
+
+
+def _holds_conversations(items: list[Json]) -> bool:
+    # Nearly every list holds messages and nothing else, so all of it is looked at, and that without a call for each.
+    maybe = [item for item in items if isinstance(item, list) or (isinstance(item, dict) and "messages" in item)]
+    return any(map(_is_conversation, maybe))
 
 
 def _conversation(value: Json, line: int | None, key: tuple[int, int]) -> _Piece:
@@ -181,6 +189,9 @@ def _conversation(value: Json, line: int | None, key: tuple[int, int]) -> _Piece
 def _message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
     if not isinstance(message, dict):
         warn(Warned(line=line, message=f"skipped what is no message: {shown(message)}"))
+        return
+    if (turn := _plain(message)) is not None:
+        draft.add(turn, line)
         return
     parts = _content(message)
     role, raw_role = _role(message, parts)
@@ -202,6 +213,14 @@ def _message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
     index = draft.add(turn, line)
     for doubt in parts.doubts:
         warn(Warned(line=line, message=f"message {index + 1}: {doubt}"))
+
+
+def _plain(message: Mapping[str, Json]) -> Turn | None:
+    """Return the turn of a message with a known role, a text and nothing else, which most are; None for any other."""
+    role, content = message.get("role"), message.get("content")
+    if len(message) != 2 or not isinstance(content, str) or not isinstance(role, str) or role not in ROLES:
+        return None
+    return Turn(role=ROLES[role], content=content)
 
 
 def _role(message: Mapping[str, Json], parts: _Parts) -> tuple[Role, str | None]:
