@@ -43,7 +43,8 @@ def differences(story: list[Block], folder) -> list[str]:
 
 @pytest.mark.parametrize("name", stories())
 def test_the_readme_prints_what_really_comes_out(name, tmp_path):
-    for transcript in consoles.TRANSCRIPTS.glob("*.json"):
+    samples = consoles.ROOT / "fixtures/openai_messages"
+    for transcript in (*consoles.TRANSCRIPTS.glob("*.json"), *samples.glob("longmemeval_*.json*")):
         shutil.copy(transcript, tmp_path)
 
     assert "\n".join(differences(stories()[name], tmp_path)) == ""
