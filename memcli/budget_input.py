@@ -121,6 +121,8 @@ def _transcript(
 def _ids(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return the id of each message; ids that several of them bear are none."""
     given = [turn.origin for turn in turns]
+    if given.count(None) == len(given):
+        return tuple(map(str, range(len(given))))
     seen: dict[str, int] = {}
     for name in given:
         if name is not None:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from memcli.budget.messages import FREE, ROLES, BudgetMessage, Count, Estimates, PartKind, flat
 from memcli.budget.outcome import BlockFate, BudgetFinding, Fate, Simulation
-from memcli.budget.presence import ends_of, turns_of, went, writes_of
+from memcli.budget.presence import all_gone, ends_of, turns_of, writes_of
 from memcli.budget.settings import LARGEST_LIMIT
 from memcli.budget.tools import Group, call_texts, groups_of
 from memcli.errors import UsageError
@@ -24,6 +24,9 @@ ERROR: Final = "error"
 WARNING: Final = "warning"
 KEPT_ENOUGH: Final = 0.8
 """From this share of reused prompt on, nothing is said of a provider's cache."""
+
+_TRIES: Final = 8
+"""How many limits are tried for a remedy; each is a run of its own."""
 
 
 @record
@@ -98,6 +101,7 @@ def find(
     estimates: Estimates | None = None,
     max_facts: Mapping[str, int] | None = None,
     facts: Mapping[str, int] | None = None,
+    over_at: Callable[[int], int | None] | None = None,
 ) -> tuple[BudgetFinding, ...]:
     """Return the findings of a run, in the order of `CODES`.
 
@@ -108,6 +112,8 @@ def find(
         times: When each was said, where the transcript says so.
         max_facts: How many facts each fact block may hold.
         facts: How many each holds at the end; None goes by the prompt.
+        over_at: Returns `most_over` of the same run under another limit. It is asked only where a prompt is too
+            large, and without it no remedy names a limit that would hold that prompt.
     """
     run = _Run(
         simulation=simulation,
@@ -118,6 +124,7 @@ def find(
         ends=ends_of(simulation) if writes is None else writes,
         facts=_facts_shown(simulation) if facts is None else facts,
         max_facts=max_facts or {},
+        over_at=over_at,
     )
     return tuple(_finding(code, seen) for code in CODES if (seen := _CHECKS[code](run)) is not None)
 
@@ -149,8 +156,8 @@ class _Run:
     """A simulation beside its messages, with what several checks ask of it worked out once."""
 
     __slots__ = (
-        "count", "estimates", "facts", "gone", "groups", "laden", "max_facts", "messages", "simulation", "times",
-        "turns", "uncounted", "written",
+        "count", "estimates", "facts", "gone", "groups", "laden", "max_facts", "messages", "over_at", "simulation",
+        "times", "turns", "uncounted", "written",
     )  # fmt: skip
 
     def __init__(
@@ -164,6 +171,7 @@ class _Run:
         ends: Sequence[int],
         facts: Mapping[str, int],
         max_facts: Mapping[str, int],
+        over_at: Callable[[int], int | None] | None,
     ) -> None:
         self.simulation = simulation
         self.messages = messages
@@ -172,12 +180,11 @@ class _Run:
         self.estimates = estimates
         self.facts = facts
         self.max_facts = max_facts
+        self.over_at = over_at
         self.turns = turns_of([message.role for message in messages])
         self.laden = [(at, message) for at, message in enumerate(messages) if not message.is_plain]
         self.written = writes_of(len(messages), ends)
-        self.gone = [
-            went(fate, simulation, written) for fate, written in zip(simulation.fates, self.written, strict=False)
-        ]
+        self.gone = all_gone(simulation, self.written)
         self.groups = groups_of(messages)
         self.uncounted = _uncounted(self)
 
@@ -392,7 +399,7 @@ def _over(run: _Run) -> _Seen | None:
         return earlier
     if limit is None:
         return None
-    windows = _window_sizes(run)
+    windows = _window_sizes(run.fates, run.written, run.gone)
     worst = max([totals.over, *(size - limit for size in windows)], default=0)
     if worst <= 0:
         return None
@@ -404,7 +411,7 @@ def _over(run: _Run) -> _Seen | None:
         message=None if since is None else bisect_right(run.written, since) - 1,
         tokens=worst,
         text=f"the real prompt is up to {worst:,} tokens over the limit of {limit:,} and {last}",
-        remedy=_tighter(limit - worst) + "take --policy mem, which keeps to the limit",
+        remedy=_roomier(run, limit + worst) + "take --policy mem, which keeps to the limit",
     )
 
 
@@ -427,8 +434,33 @@ def _refused_before(run: _Run) -> _Seen | None:
     )
 
 
-def _tighter(limit: int) -> str:
-    return f"give --token-limit {limit}, or " if limit > 0 else ""
+def most_over(simulation: Simulation) -> int | None:
+    """Return by how much the largest prompt of a run exceeds its limit, 0 where none does; None without a prompt."""
+    limit = simulation.totals.limit
+    if simulation.refused is not None or limit is None:
+        return None
+    written = writes_of(len(simulation.fates), ends_of(simulation))
+    sizes = _window_sizes(simulation.fates, written, all_gone(simulation, written))
+    return max([simulation.totals.over, *(size - limit for size in sizes)])
+
+
+def _roomier(run: _Run, least: int) -> str:
+    """Return the words for a limit that holds every prompt, or nothing where trying finds none.
+
+    A window grows with its limit, so that what holds the largest prompt of one run may be too small in the next.
+
+    Args:
+        least: What would hold the largest prompt of this run.
+    """
+    limit = least
+    for _ in range(_TRIES if run.over_at is not None else 0):
+        over = run.over_at(limit) if run.over_at is not None and limit <= LARGEST_LIMIT else None
+        if over is None:
+            return ""
+        if over <= 0:
+            return f"give --token-limit {limit}, or "
+        limit += over
+    return ""
 
 
 def _short(simulation: Simulation, write: int) -> int | None:
@@ -437,10 +469,15 @@ def _short(simulation: Simulation, write: int) -> int | None:
     return short if isinstance(short, int) else None
 
 
-def _window_sizes(run: _Run) -> list[int]:
-    """Return the real tokens of the window after each write."""
-    changes = [0] * (max(run.written, default=-1) + 2)
-    for fate, written, gone in zip(run.fates, run.written, run.gone, strict=False):
+def _window_sizes(fates: Sequence[Fate], writes: Sequence[int], left: Sequence[int | None]) -> list[int]:
+    """Return the real tokens of the window after each write.
+
+    Args:
+        writes: The write that brought each message.
+        left: The first write after which it was in no window, or None.
+    """
+    changes = [0] * (max(writes, default=-1) + 2)
+    for fate, written, gone in zip(fates, writes, left, strict=False):
         if gone is None or gone > written:
             changes[written] += fate.real
             if gone is not None and gone < len(changes):
@@ -522,7 +559,7 @@ def _template(run: _Run) -> _Seen | None:
         turn=run.turns[-1] if run.turns else None,
         tokens=totals.template,
         text=f"the tags around blocks, {_many(totals.template, 'token')}, are not counted; it is {totals.over:,} over",
-        remedy=_tighter(run.limit - totals.over) + "make the blocks smaller",
+        remedy=_roomier(run, run.limit + totals.over) + "make the blocks smaller",
     )
 
 

@@ -74,9 +74,10 @@ class Tally:
 
     def load(self, texts: Iterable[str]) -> None:
         """Count those that are not known yet, all in one call."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        known = self._known
+        new = [text for text in dict.fromkeys(texts) if text not in known]
         counts = map(self.count, new) if self._count_many is None else self._count_many(new)
-        self._known.update(zip(new, counts, strict=True))
+        known.update(zip(new, counts, strict=True))
 
     def all(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text; those that are not known yet are counted in one call."""

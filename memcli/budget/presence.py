@@ -52,6 +52,19 @@ def went(fate: Fate, simulation: Simulation, written: int) -> int | None:
     return written if fate.last_seen is None else fate.last_seen + 1
 
 
+def all_gone(simulation: Simulation, written: Sequence[int]) -> list[int | None]:
+    """Return `went` of each message.
+
+    Args:
+        written: The write that brought each.
+    """
+    flushed = [flush.write for flush in simulation.flushes]
+    return [
+        went(fate, simulation, write) if fate.flush is None else flushed[fate.flush]
+        for fate, write in zip(simulation.fates, written, strict=False)
+    ]
+
+
 def turn_after(stop: int, fates: Sequence[Fate]) -> int:
     """Return the 0-based user turn that so many messages end in."""
     return max(0, sum(fate.role == "user" for fate in fates[:stop]) - 1)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memcli.budget.findings import CODES, find
+from memcli.budget.findings import CODES, find, most_over
 from memcli.budget.honest import Tally
 from memcli.budget.messages import BudgetMessage, ToolCalls
 from memcli.budget.outcome import BudgetFinding, Simulation
@@ -191,10 +191,10 @@ def simulated(transcript: Transcript, wanted: Wanted, counting: Counting | None 
     """
     counting = counting or Counting.of(wanted)
     specs = specs_of(wanted)
-    made = run(
+    under = partial(
+        run,
         transcript.messages,
         policy=wanted.policy,
-        settings=wanted.settings,
         count=counting.one,
         count_many=counting.many,
         encoding=wanted.encoding,
@@ -204,6 +204,9 @@ def simulated(transcript: Transcript, wanted: Wanted, counting: Counting | None 
         writes=wanted.writes,
         times=transcript.times,
     )
+    made = under(settings=wanted.settings)
+    # Somebody's own class may ask a model, which is not for us to ask again.
+    own = any(spec.kind == "class" for spec in specs)
     seen = transcript.messages[: wanted.at]
     findings = find(
         made,
@@ -212,6 +215,7 @@ def simulated(transcript: Transcript, wanted: Wanted, counting: Counting | None 
         times=transcript.times[: wanted.at],
         max_facts={spec.name: most for spec in specs if isinstance(most := spec.options.get("max_facts", 50), int)},
         facts=_facts_held(made, specs),
+        over_at=None if own else lambda limit: most_over(under(settings={**wanted.settings, "token_limit": limit})),
     )
     return dataclasses.replace(made, findings=_with_refusals(findings, transcript, made))
 

@@ -542,6 +542,21 @@ def test_a_message_larger_than_the_limit_and_without_a_space_is_counted(desk):
     assert {"over-limit", "single-turn-overflow"} <= {item["code"] for item in document["findings"]}
 
 
+def test_the_limit_that_a_remedy_names_is_larger_and_avoids_the_finding(desk):
+    (desk.home / "turn.json").write_text(json.dumps([*CHAT, said("user", "why? " * 90), said("assistant", "so " * 90)]))
+    remedies = [
+        item["remedy"]
+        for item in desk.ok("budget", "simulate", "turn.json", *SMALL)["findings"]
+        if item["code"] == "over-limit"
+    ]
+
+    limit = remedies[0].split()[2].rstrip(",")
+    assert remedies[0] == f"give --token-limit {limit}, or take --policy mem, which keeps to the limit"
+    assert int(limit) > int(SMALL[SMALL.index("--token-limit") + 1])
+    again = desk.ok("budget", "simulate", "turn.json", *SMALL, "--token-limit", limit)
+    assert "over-limit" not in {item["code"] for item in again["findings"]}
+
+
 def test_a_ratio_that_llamaindex_takes_and_nobody_wants_is_a_finding(desk):
     document = desk.ok("budget", "simulate", "chat.json", "--ratio", "nan")
 

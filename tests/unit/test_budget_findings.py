@@ -1,6 +1,7 @@
 """Each finding on a small transcript that has it, and on a neighbour that has not."""
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from memcli.budget.blocks import block_from
-from memcli.budget.findings import CODES, codes
+from memcli.budget.findings import CODES, codes, find, most_over
 from memcli.budget.messages import BudgetMessage
 from memcli.budget.policies.llamaindex import LlamaIndexMemory, Weighed
 from memcli.budget.settings import settings_from
@@ -182,6 +183,49 @@ def test_a_prompt_over_the_limit_is_found_with_how_much_and_since_when():
     last = found(talk[:4], token_limit=100, token_flush_size=10)["over-limit"]
     assert "ends 10 tokens over" in last.text
     assert "over-limit" not in found(talk, token_limit=110, token_flush_size=10)
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "blocks"),
+    [
+        ("llamaindex", {"token_flush_size": 10}, ()),
+        ("llamaindex", {"chat_history_token_ratio": 1.0, "token_flush_size": 1}, ()),
+        ("llamaindex", {"token_flush_size": 10}, (static("core", 70, 0), NOTES)),
+        ("sliding", {"depth": 3}, ()),
+        ("unbounded", {}, ()),
+    ],
+)
+def test_the_limit_that_is_named_for_a_prompt_over_the_limit_holds_every_prompt(policy, settings, blocks):
+    messages = messages_of(said("user:10", "assistant:10", *["user:10", "assistant:100", "user:40"] * 4))
+    given = {"policy": policy, "blocks": blocks, **settings}
+
+    def over_at(limit: int) -> int | None:
+        return most_over(run(messages, token_limit=limit, **given))
+
+    def seen(limit: int) -> dict[str, Any]:
+        made = find(run(messages, token_limit=limit, **given), messages=messages, count=words, over_at=over_at)
+        return {finding.code: finding.remedy for finding in made}
+
+    named = re.match(r"give --token-limit (\d+), or ", seen(100)["over-limit"])
+    assert named is not None
+    assert int(named[1]) > 100
+    assert "over-limit" not in seen(int(named[1]))
+
+
+def test_no_limit_is_named_that_was_not_tried():
+    talk = said("user:10", "assistant:100", "user:10")
+
+    remedy = found(talk, token_limit=100, token_flush_size=10)["over-limit"].remedy
+    assert remedy == "take --policy mem, which keeps to the limit"
+
+
+def test_a_run_tells_how_far_its_largest_prompt_exceeds_the_limit():
+    talk = messages_of(said("user:10", "assistant:100", "user:10"))
+
+    assert most_over(run(talk, token_limit=100, token_flush_size=10)) == 10
+    assert most_over(run(talk, token_limit=200, token_flush_size=10)) == 0
+    assert most_over(run(talk, policy="unbounded")) is None
+    assert most_over(run(talk, policy="mem", token_limit=5)) is None
 
 
 def test_mem_refuses_rather_than_send_too_much_and_says_by_how_much():

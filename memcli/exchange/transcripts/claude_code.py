@@ -58,6 +58,14 @@ class _Message:
         return bool(self.texts or self.thinking or self.calls or self.attachments)
 
 
+_BESIDE: Mapping[str, str] = {
+    "summary": "leafUuid",
+    "file-history-snapshot": "snapshot",
+    "queue-operation": "operation",
+}
+"""Kinds of records beside the chain of a session, each with a key that it has."""
+
+
 @record
 class ClaudeCode:
     """The reader of Claude Code sessions."""
@@ -68,7 +76,7 @@ class ClaudeCode:
     def claims(self, value: Json | Prose) -> int:
         """Return 3 for a record in the chain of a session, 1 for one beside it."""
         if isinstance(value, list):
-            return sum(self.claims(item) for item in value if isinstance(item, dict))
+            return sum([self.claims(item) for item in value if isinstance(item, dict)])
         if not isinstance(value, dict):
             return 0
         if "parentUuid" in value and "sessionId" in value:
@@ -76,8 +84,7 @@ class ClaudeCode:
         kind = value.get("type")
         if kind in ("user", "assistant"):
             return 3 if isinstance(value.get("message"), dict) and "uuid" in value else 0
-        beside = {"summary": "leafUuid", "file-history-snapshot": "snapshot", "queue-operation": "operation"}
-        return 1 if isinstance(kind, str) and beside.get(kind, "\0") in value else 0
+        return 1 if isinstance(kind, str) and _BESIDE.get(kind, "\0") in value else 0
 
     def read(self, records: Iterator[Record], warn: Warn) -> Iterator[Conversation]:
         """Yield a conversation for each session and each sub-agent, in the order they begin in the file."""

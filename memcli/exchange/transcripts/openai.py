@@ -98,8 +98,12 @@ class OpenAI:
         for piece in _pieces(records, warn):
             if piece.key not in drafts:
                 drafts[piece.key] = Draft(format=_NAME, session=piece.session, title=piece.title)
+            draft, line = drafts[piece.key], piece.line
             for message in piece.messages:
-                _message(message, piece.line, drafts[piece.key], warn)
+                if (turn := _plain(message)) is not None:
+                    draft.add(turn, line)
+                else:
+                    _message(message, line, draft, warn)
         for draft in drafts.values():
             if draft.turns:
                 yield draft.finished(warn)
@@ -190,9 +194,6 @@ def _message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
     if not isinstance(message, dict):
         warn(Warned(line=line, message=f"skipped what is no message: {shown(message)}"))
         return
-    if (turn := _plain(message)) is not None:
-        draft.add(turn, line)
-        return
     parts = _content(message)
     role, raw_role = _role(message, parts)
     at, at_text = when(message)
@@ -215,10 +216,12 @@ def _message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
         warn(Warned(line=line, message=f"message {index + 1}: {doubt}"))
 
 
-def _plain(message: Mapping[str, Json]) -> Turn | None:
+def _plain(message: Json) -> Turn | None:
     """Return the turn of a message with a known role, a text and nothing else, which most are; None for any other."""
+    if not isinstance(message, dict) or len(message) != 2:
+        return None
     role, content = message.get("role"), message.get("content")
-    if len(message) != 2 or not isinstance(content, str) or not isinstance(role, str) or role not in ROLES:
+    if not isinstance(content, str) or not isinstance(role, str) or role not in ROLES:
         return None
     return Turn(role=ROLES[role], content=content)
 
