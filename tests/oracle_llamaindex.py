@@ -278,6 +278,7 @@ class LineModel(CustomLLM):
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(is_chat_model=True, model_name="lines")
 
+    # The library asks for both by name and calls neither here: fact blocks only chat.
     def complete(self, prompt: str, formatted: bool = False, **keywords: Any) -> Any:
         raise NotImplementedError
 

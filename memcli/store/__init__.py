@@ -147,8 +147,3 @@ def migrate(path: str | Path, *, actor: Actor, now: Callable[[], Micros] = clock
     file.inspect(place)
     with file.sentences(str(place)):
         return upgrade(place, actor=actor, now=now)
-
-
-def newest_schema() -> int:
-    """Return the schema version this mem writes."""
-    return schema.VERSION
