@@ -89,10 +89,40 @@ class NoReason(Refused):
     code = "no-reason"
 
 
+class Loss(Refused):
+    """The plan would lose facts that nobody named, or that may never vanish."""
+
+    code = "loss"
+
+
 class NotAllowed(Refused):
     """The state, or the shape of what was offered, does not allow the change."""
 
     code = "not-allowed"
+
+
+class UnknownParent(NotAllowed):
+    """What was staged names a parent that is not there."""
+
+    code = "unknown-parent"
+
+
+class Cycle(NotAllowed):
+    """A fact would be built from itself."""
+
+    code = "cycle"
+
+
+class LeaseOver(NotAllowed):
+    """The transaction was open for longer than its lease."""
+
+    code = "lease-over"
+
+
+class Closed(NotAllowed):
+    """The transaction was committed, held or aborted already."""
+
+    code = "closed"
 
 
 class NotFound(MemError):

@@ -4,7 +4,8 @@ Instants are whole microseconds since 1970-01-01T00:00:00Z (`Micros`); `None` me
 and "no known end" for an end. Intervals are half-open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import TypeAlias
 
 from memcli.errors import NotAllowed
@@ -92,6 +93,7 @@ class Turn:
         origin: The id the transcript gave it.
         parent: The `origin` of the message it answers.
         attachments: One short note each for an image, document or other part that is no text.
+        extra: Names and words of what the record says besides: carried with it, never interpreted.
     """
 
     role: Role
@@ -106,6 +108,7 @@ class Turn:
     thinking: str | None = None
     attachments: tuple[str, ...] = ()
     raw_role: str | None = None
+    extra: tuple[tuple[str, str], ...] = ()
 
 
 @record
@@ -122,13 +125,102 @@ class Conversation:
 
     Args:
         format: The name of the reader, such as `openai`.
+        turns: A tuple, or what reads a very long one from a file of our own.
         session: The transcript's own id for it; None where it has none.
     """
 
     format: str
-    turns: tuple[Turn, ...]
+    turns: Sequence[Turn]
     session: str | None = None
     title: str | None = None
+
+
+@record
+class Said:
+    """What a foreign store said of one thing before: an older version of it."""
+
+    text: str
+    value: Scalar = None
+    at: Micros | None = None
+    at_text: str | None = None
+
+
+@record
+class Remembered:
+    """One thing that a foreign store remembers, as its reader found it; the writer decides anew what it is here.
+
+    Args:
+        format: The name of the reader, such as `mem0`.
+        text: One statement that can be read without its context.
+        own: `text` without what the reader put in front, where it did; a tombstone of these words stops it too.
+        subject: Whom or what it is about, where the store says so.
+        attribute: With `value`, only where the store itself holds one value at a time there.
+        origin: The store's own id of it.
+        at: When the store recorded `text`; None where it does not say.
+        at_text: That time as it stood, where it could not be read as an instant.
+        owner: Whose it is in the store, such as a user id.
+        earlier: What it said before, oldest first.
+        ended: `revoked` where the store deleted it, `superseded` where it was replaced by something else,
+            `rejected` where the store refuses it for good; None where it stands.
+        status: The store's own word for its state, as it stood.
+        extra: What else the store says of it, as (name, words): carried with the evidence, never interpreted.
+        line: 1-based, where it has one.
+    """
+
+    format: str
+    text: str
+    subject: str | None = None
+    attribute: str | None = None
+    value: Scalar = None
+    kind: Kind = Kind.BELIEF
+    validity: Validity = Validity()
+    confidence: float | None = None
+    importance: float | None = None
+    owner: str | None = None
+    visibility: Visibility = Visibility.SHARED
+    pinned: bool = False
+    origin: str | None = None
+    at: Micros | None = None
+    at_text: str | None = None
+    earlier: tuple[Said, ...] = ()
+    ended: State | None = None
+    status: str | None = None
+    reason: str | None = None
+    author: str | None = None
+    extra: tuple[tuple[str, str], ...] = ()
+    line: int | None = None
+    own: str | None = None
+
+
+@record
+class Stop:
+    """A tombstone that a foreign store carries.
+
+    Args:
+        texts: What it stops, where the store still has the words.
+        digests: What it stops, where it has only digests; they were made with `key`.
+        key: The id and the secret (32 bytes) of the tombstone key, beside digests.
+        pattern: What texts must contain or match, for `contains` and `regex`.
+        everywhere: In every scope.
+    """
+
+    format: str
+    match: Match = Match.VALUE
+    texts: tuple[str, ...] = ()
+    digests: tuple[bytes, ...] = ()
+    key: tuple[str, bytes] | None = None
+    pattern: str | None = None
+    normaliser: int | None = None
+    everywhere: bool = False
+    reason: str | None = None
+    author: str | None = None
+    at: Micros | None = None
+    origin: str | None = None
+    line: int | None = None
+
+
+Found: TypeAlias = "Conversation | Remembered | Stop"
+"""What a reader may yield."""
 
 
 @record
@@ -166,6 +258,7 @@ class Message:
     tool_call_id: str | None = None
     thinking: str | None = None
     attachments: tuple[str, ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
     erased_at: Micros | None = None
 
 
@@ -212,6 +305,9 @@ class Claim:
         confidence: 0 to 1, the extractor's own, or None.
         authority: 0 to 1; counts as the smaller of this and what the policy gives the source.
         derived_from: Ids of parent facts.
+        source: The name of who or what says so, such as a tool; None where nobody is named.
+        source_kind: What kind of source that is; None means an agent.
+        references: Evidence outside the file by name, such as `src:invoice-12`; the same name is the same evidence.
     """
 
     text: str
@@ -230,6 +326,9 @@ class Claim:
     derived_from: tuple[str, ...] = ()
     how: How = How.INFERRED
     rule: str | None = None
+    source: str | None = None
+    source_kind: SourceKind | None = None
+    references: tuple[str, ...] = ()
 
     @property
     def slot(self) -> tuple[str, str] | None:
@@ -481,6 +580,82 @@ class ErasePlan:
 
 
 @record
+class Condensable:
+    """One fact that a plan to condense is about, as it was seen.
+
+    `protected` says why it may never vanish (`verified`, `corrected`, `pinned` …); None where it may.
+    """
+
+    id: str
+    version: int
+    revision: int
+    text: str
+    protected: str | None = None
+
+
+@record
+class Merging:
+    """Facts that become one.
+
+    Args:
+        text: What the one says; `subject`, `attribute` and `value` are as in a claim.
+        parents: Ids of the facts that go.
+        keep: The id of the fact that stays as it is and takes their evidence; None where a new one is made.
+    """
+
+    text: str
+    parents: tuple[str, ...]
+    subject: str | None = None
+    attribute: str | None = None
+    value: Scalar = None
+    keep: str | None = None
+
+
+@record
+class Vanishing:
+    """A fact that a plan would lose, and why: `dropped`, `left out`, or `falls with` the one it was built on."""
+
+    id: str
+    text: str
+    why: str
+
+
+@record
+class CondensePlan:
+    """Which facts stay, which become one, which go. Every id of `facts` is in just one of the three.
+
+    Args:
+        max_facts: The most that may be left; None where only what says the same is merged.
+        kept: Ids of facts that stay as they are, those that take the evidence of others included.
+        lost: What nothing would say any more.
+        allowed: Ids of what may be lost, as a person named them.
+    """
+
+    max_facts: int | None
+    facts: tuple[Condensable, ...]
+    kept: tuple[str, ...]
+    merged: tuple[Merging, ...] = ()
+    dropped: tuple[str, ...] = ()
+    lost: tuple[Vanishing, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """Return how many facts there are afterwards."""
+        return len(self.kept) + sum(item.keep is None for item in self.merged)
+
+    @property
+    def changes(self) -> bool:
+        """Return whether anything would be done."""
+        return bool(self.merged or self.dropped)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """Return the ids of facts that may never vanish."""
+        return tuple(item.id for item in self.facts if item.protected is not None)
+
+
+@record
 class ScopeInfo:
     """One scope of the file and what it holds."""
 
@@ -537,7 +712,10 @@ class ImportReport:
         new: Messages and facts that are in the file now and were not before.
         same: Those that were there already.
         refused: Facts that a tombstone or another rule stopped.
-        conflicting: Facts that wait because an equal holds their slot.
+        conflicting: Facts that wait, or were refused, because another value holds their slot.
+        tombstones: Stops that the file carries.
+        undated: Messages and facts whose time is not known; nothing is invented.
+        mapped: How often a state of the foreign store became which state or refusal here.
         error: Why nothing of it was taken; None where it was read.
     """
 
@@ -553,18 +731,62 @@ class ImportReport:
     same: int = 0
     refused: int = 0
     conflicting: int = 0
+    tombstones: int = 0
+    undated: int = 0
+    mapped: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[Warned, ...] = ()
     error: str | None = None
+
+
+@record
+class Restored:
+    """What was taken back. `scope` is None where the export held all scopes."""
+
+    path: str
+    scope: str | None
+    tombstones: int
+    sources: int
+    messages: int
+    facts: int
+    versions: int
 
 
 @record
 class PolicyRule:
     """One rule of the file's policy.
 
-    `kind` is `source` (name: a source id, format, path, session or source kind; value: authority 0 to 1) or
-    `oracle` (name: what `verify --oracle` is given; value: the command line it runs).
+    `kind` is `source` (name: a source id, format, path, session or source kind; value: authority 0 to 1),
+    `oracle` (name: what `verify --oracle` is given; value: the command line it runs), `agent` (name: of an agent, or
+    `*` for those without a rule; value: the highest tier it may begin) or `tool` (name: of a tool; value: `reversible`
+    or `irreversible`, and after `@` how widely it publishes, such as `irreversible@public`).
     """
 
     kind: str
     name: str
     value: str
+
+
+@record
+class Observed:
+    """One thing that was looked at, for a report to a machine.
+
+    Args:
+        code: A stable kebab-case code, or the id of a case.
+        place: What it is about, such as a fact's id; empty where that is all of it.
+        level: `error`, `warning` or `note`.
+        passed: Nothing is wrong.
+        skipped: It could not be told; neither a pass nor a failure.
+        path: The file it is about, as it was given.
+        line: 1-based.
+        seconds: How long it took.
+    """
+
+    code: str
+    place: str
+    message: str
+    level: str = "error"
+    passed: bool = False
+    skipped: bool = False
+    path: str | None = None
+    line: int | None = None
+    seconds: float | None = None

@@ -43,6 +43,7 @@ MOVES: frozenset[tuple[State | None, State]] = frozenset(
         (State.VERIFIED, State.REJECTED),
         (State.DISPUTED, State.ACCEPTED),
         (State.DISPUTED, State.TENTATIVE),
+        (State.DISPUTED, State.SUPERSEDED),
         (State.DISPUTED, State.REVOKED),
         (State.DISPUTED, State.REJECTED),
     }
@@ -167,13 +168,25 @@ class Op(StrEnum):
     SETTLE = "settle"
     IMPORT = "import"
     EXTRACT = "extract"
+    RESTORE = "restore"
+    CONDENSE = "condense"
     SCOPE = "scope"
     POLICY = "policy"
     REFUSE = "refuse"
     READ = "read"
+    BEGIN = "begin"
+    STAGE = "stage"
+    COMMIT = "commit"
+    HOLD = "hold"
+    ABORT = "abort"
+    GATE = "gate"
+    ACT = "act"
+    REVOKE = "revoke"
+    EFFECT = "effect"
+    REBUILD = "rebuild"
 
 
-EXPLAINED = frozenset({Op.CORRECT, Op.RETRACT, Op.TOMBSTONE, Op.LIFT, Op.ERASE, Op.UNDO})
+EXPLAINED = frozenset({Op.CORRECT, Op.RETRACT, Op.TOMBSTONE, Op.LIFT, Op.REVOKE, Op.ERASE, Op.UNDO})
 """Changes that need a reason."""
 
 
@@ -201,6 +214,153 @@ class Waiting(StrEnum):
     PROPOSAL = "proposal"
 
 
+class Tier(StrEnum):
+    """How much hangs on a transaction; the policy of the file says up to which tier an agent may go."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    EXTERNAL = "external"
+
+
+class Isolation(StrEnum):
+    """What a transaction reads: everything that stands, what is believed, that on firm ground, or the verified."""
+
+    RAW = "raw"
+    ACCEPTED = "accepted"
+    STABLE = "stable"
+    VERIFIED = "verified"
+
+
+DEFAULT_ISOLATION: dict[Tier, Isolation] = {
+    Tier.LOW: Isolation.ACCEPTED,
+    Tier.MEDIUM: Isolation.ACCEPTED,
+    Tier.HIGH: Isolation.STABLE,
+    Tier.EXTERNAL: Isolation.VERIFIED,
+}
+
+DEFAULT_TIER = Tier.MEDIUM
+"""The highest tier of an agent that the policy of the file does not name."""
+
+
+class TxStatus(StrEnum):
+    """What became of a transaction."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    HELD = "held"
+    ABORTED = "aborted"
+
+
+class Ruling(StrEnum):
+    """What a check says of a staged fact."""
+
+    PASS = "pass"  # noqa: S105  # no password
+    HOLD = "hold"
+    REFUSE = "refuse"
+
+
+class Code(StrEnum):
+    """Which check a staged fact did not pass, in the order in which they are made."""
+
+    PASS = "PASS"  # noqa: S105  # no password
+    E_NO_EVIDENCE = "E_NO_EVIDENCE"
+    E_LOW_CONF = "E_LOW_CONF"
+    E_UNCORROBORATED = "E_UNCORROBORATED"
+    V_FUTURE = "V_FUTURE"
+    V_EXPIRED = "V_EXPIRED"
+    P_SCOPE_WIDEN = "P_SCOPE_WIDEN"
+    P_UNDECLARED_READ = "P_UNDECLARED_READ"
+    P_CONTENT_OVERLAP = "P_CONTENT_OVERLAP"
+    P_NOT_WRITER = "P_NOT_WRITER"
+    C_TOMBSTONED = "C_TOMBSTONED"
+    C_INTRA_TX = "C_INTRA_TX"
+    C_STALE_LATE_WRITE = "C_STALE_LATE_WRITE"
+    C_RETRY_NO_NEW_EVIDENCE = "C_RETRY_NO_NEW_EVIDENCE"
+    C_ECHO = "C_ECHO"
+    C_LOWER_AUTHORITY = "C_LOWER_AUTHORITY"
+    C_EQUAL_AUTHORITY = "C_EQUAL_AUTHORITY"
+    D_REVOKED_ANCESTOR = "D_REVOKED_ANCESTOR"
+    D_DISPUTED_ANCESTOR = "D_DISPUTED_ANCESTOR"
+    D_UNSETTLED_ANCESTOR = "D_UNSETTLED_ANCESTOR"
+    D_STALE_ANCESTOR = "D_STALE_ANCESTOR"
+    X_VERIFIER = "X_VERIFIER"
+    X_LEASE_OVER = "X_LEASE_OVER"
+    X_ABORTED = "X_ABORTED"
+
+
+RULINGS: dict[Code, Ruling] = dict.fromkeys(Code, Ruling.HOLD) | {
+    Code.PASS: Ruling.PASS,
+    Code.C_TOMBSTONED: Ruling.REFUSE,
+    Code.C_STALE_LATE_WRITE: Ruling.REFUSE,
+    Code.C_LOWER_AUTHORITY: Ruling.REFUSE,
+    Code.X_LEASE_OVER: Ruling.REFUSE,
+    Code.X_ABORTED: Ruling.REFUSE,
+}
+"""What each code means for the fact; a verifier may make a hold of its own a refusal."""
+
+HELD_WITH_TX = "HELD_WITH_TX"
+"""Why a fact that passed every check is disputed: another of its transaction did not."""
+
+HELD_FOR_REVIEW = "HELD_FOR_REVIEW"
+"""Why a fact that passed every check is disputed: in a reviewed file a person decides what is believed."""
+
+
+class Block(StrEnum):
+    """Why the gate is shut."""
+
+    G1_UNSETTLED = "G1_UNSETTLED"
+    G2_NO_VERIFIED = "G2_NO_VERIFIED"
+    G3_NO_PREMISE = "G3_NO_PREMISE"
+    G3_PREMISE_STATE = "G3_PREMISE_STATE"
+    G3_PREMISE_EXPIRED = "G3_PREMISE_EXPIRED"
+    G3_PREMISE_UNSTABLE = "G3_PREMISE_UNSTABLE"
+    G5_WEAK_ISOLATION = "G5_WEAK_ISOLATION"
+    G6_PREMISE_NOT_IN_SNAPSHOT = "G6_PREMISE_NOT_IN_SNAPSHOT"
+    G7_CONTESTED = "G7_CONTESTED"
+    G8_SINK_SCOPE = "G8_SINK_SCOPE"
+
+
+class Profile(StrEnum):
+    """Which rules the gate applies: all of them, or the two of the published protocol."""
+
+    STRICT = "strict"
+    PAPER = "paper"
+
+
+class Reversibility(StrEnum):
+    """Whether what a tool does can be made good; a tool that no rule names counts as irreversible."""
+
+    REVERSIBLE = "reversible"
+    IRREVERSIBLE = "irreversible"
+
+
+class ActionState(StrEnum):
+    """How far a tool call has come."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    CANCELLED = "cancelled"
+
+
+class EffectKind(StrEnum):
+    """What an action owes whose premise is dead."""
+
+    LEAK = "leak"
+    COMPENSATION = "compensation"
+
+
+class EffectState(StrEnum):
+    """Whether somebody has seen an effect, and whether it is dealt with."""
+
+    OPEN = "open"
+    ACKED = "acked"
+    DONE = "done"
+
+
 DEFAULT_SCOPE = "default"
 DEFAULT_ENCODING = "o200k_base"
 
@@ -215,6 +375,7 @@ DEFAULT_AUTHORITY: dict[str, float] = {
 """Authority (0 to 1) of a source that the file's policy does not name."""
 
 GLOSSARY: dict[str, str] = {
+    "action": "a tool call that the gate allowed, and how far it has come",
     "actor": "who did something: a name, a kind and the channel it came through",
     "admission": "a setting of the file: direct, review or checked; is a written item trusted at once?",
     "attribute": "what of the subject a fact speaks of, such as “home city”",
@@ -233,26 +394,35 @@ GLOSSARY: dict[str, str] = {
     "flush": "moving the oldest messages from the window into blocks",
     "gate": "what an irreversible tool call must pass",
     "leak": "an irreversible action that was taken on a premise withdrawn later",
+    "lease": "how long a transaction may stay open; past it, it is aborted",
     "lift": "to end a tombstone, with a reason",
     "message": "one turn of a transcript, kept as evidence",
     "premise": "a fact that an action relies on",
     "proposal": "a change asked for through a channel that may not decide; it waits in the review queue",
     "provenance": "the messages or source a version of a fact came from",
     "readable": "in a state that may reach a prompt: accepted or verified",
+    "receipt": "the gate's leave for one tool call with these arguments on these premises; good once",
+    "repair": "what a cascade did to one fact or action because a fact it came from was withdrawn",
     "residue": "words that should be gone and are still in the file",
     "retract": "to end a fact with no replacement; its value may come back on new evidence",
     "review": "going through what waits and deciding it",
+    "revoke": "to withdraw a fact and all that was built on it, actions included",
     "scope": "whose memory it is; a read or write sees one scope and no other",
     "slot": "subject and attribute together: the place that holds one value at a time",
+    "snapshot": "the newest event when a transaction began; it reads what stood then",
     "source": "a transcript, document, store or statement that evidence came from",
+    "stage": "to offer a fact inside a transaction; it is believed when that commits",
+    "stale": "built on a value that another has taken the place of",
     "state": "tentative, accepted, verified, disputed, superseded, revoked or rejected",
     "subject": "whom or what a fact is about",
+    "tier": "how much hangs on a transaction: low, medium, high or external",
     "tombstone": "a stop for a value, whoever offers it, until a person lifts it",
     "transaction": "staged facts that are checked and committed together",
     "transaction time": "when the file knew something; set by the file, never by a caller",
     "truncation": "cutting blocks so that a prompt fits its budget",
     "valid time": "when something was true in the world",
     "value": "what a slot holds; any JSON scalar",
+    "verdict": "what the checks said of a staged fact: pass, or the first rule it did not pass",
     "version": "what a fact said at one time; a correction starts the next",
 }
 """Each word once, in the plain sentence that `mem glossary` prints."""

@@ -32,6 +32,7 @@ _UNSAFE = (
     f"[{_CONTROLS}{INVISIBLE}\u2028\u2029\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff"
     "\U000f0000-\U000fffff\U00100000-\U0010ffff]"
 )
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the wide ones count too, in some places
 _VARIANT = "\ufe0f"
 _JOINER = "\u200d"
 _KEYCAP = "\u20e3"
@@ -129,6 +130,15 @@ def visible(text: str, *, newlines: bool = False) -> str:
     text = text.replace("\r\n", "\n")
     shown = _unsafe_class().sub(_shown, text)
     return shown if newlines else shown.replace("\n", "⏎")
+
+
+def tabular(text: str) -> str:
+    """Return text for a cell of a table that a spreadsheet may open, where none begins a formula: a quote goes before.
+
+    Tab-separated listings are for programs and have no such quote; they hand on what `visible` gives.
+    """
+    shown = "\t".join(visible(part) for part in text.split("\t"))
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
 
 
 @cache

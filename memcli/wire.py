@@ -15,6 +15,8 @@ from memcli.facts import (
     Actor,
     AuditEvent,
     Claim,
+    Condensable,
+    CondensePlan,
     ErasePlan,
     Evidence,
     Excerpt,
@@ -24,12 +26,14 @@ from memcli.facts import (
     ImportReport,
     Json,
     LogVerdict,
+    Merging,
     Message,
     Micros,
     PolicyRule,
     Proposal,
     Provenance,
     QueueItem,
+    Restored,
     Scalar,
     ScopeInfo,
     Similar,
@@ -39,6 +43,7 @@ from memcli.facts import (
     TombstonePlan,
     ToolCall,
     Validity,
+    Vanishing,
     Written,
 )
 from memcli.terms import How, Kind, Visibility
@@ -194,6 +199,7 @@ def message(m: Message) -> dict[str, Json]:
         "tool_call_id": m.tool_call_id,
         "thinking": m.thinking,
         "attachments": list(m.attachments),
+        "extra": dict(m.extra),
         "erased_at": format_optional(m.erased_at),
     }
 
@@ -369,6 +375,116 @@ def erase_plan(plan: ErasePlan) -> dict[str, Json]:
     }
 
 
+def condense_document(plan: CondensePlan, *, made: Sequence[str | None], applied: bool) -> dict[str, Json]:
+    """Return what a plan to condense does.
+
+    Args:
+        made: The id of the one fact of each merging, None where there is none yet.
+    """
+    return {
+        "max_facts": plan.max_facts,
+        "facts_before": len(plan.facts),
+        "facts_after": plan.left,
+        "kept": list(plan.kept),
+        "merged": [
+            {"text": item.text, "from": list(item.parents), "fact": one}
+            for item, one in zip(plan.merged, made, strict=True)
+        ],
+        "dropped": list(plan.dropped),
+        "protected": list(plan.protected),
+        "lost": [
+            {"id": item.id, "text": item.text, "why": item.why, "allowed": item.id in plan.allowed}
+            for item in plan.lost
+        ],
+        "applied": applied,
+    }
+
+
+def condense_arguments(plan: CondensePlan) -> dict[str, Json]:
+    """Return a plan to condense as a change carries it; `condense_plan` reads it."""
+    return {
+        "max_facts": plan.max_facts,
+        "facts": [
+            {"id": item.id, "version": item.version, "revision": item.revision, "text": item.text}
+            for item in plan.facts
+        ],
+        "kept": list(plan.kept),
+        "merged": [
+            {
+                "text": item.text,
+                "subject": item.subject,
+                "attribute": item.attribute,
+                "value": scalar(item.value),
+                "from": list(item.parents),
+                "keep": item.keep,
+            }
+            for item in plan.merged
+        ],
+        "dropped": list(plan.dropped),
+        "lost": [{"id": item.id, "text": item.text, "why": item.why} for item in plan.lost],
+        "allow_loss": list(plan.allowed),
+    }
+
+
+def condense_plan(document: Mapping[str, Json]) -> CondensePlan:
+    """Return the plan that the arguments of a change hold.
+
+    Raises:
+        UsageError: A key is missing or holds something else than it should.
+    """
+    return CondensePlan(
+        max_facts=None if document.get("max_facts") is None else _count(document, "max_facts"),
+        facts=tuple(
+            Condensable(
+                id=_id(item.get("id")),
+                version=_count(item, "version"),
+                revision=_count(item, "revision"),
+                text=_text(item, "text") or "",
+            )
+            for item in _objects(document, "facts")
+        ),
+        kept=_ids(document, "kept"),
+        merged=tuple(_merging(item) for item in _objects(document, "merged")),
+        dropped=_ids(document, "dropped"),
+        lost=tuple(
+            Vanishing(id=_id(item.get("id")), text=_text(item, "text") or "", why=_text(item, "why") or "")
+            for item in _objects(document, "lost")
+        ),
+        allowed=_ids(document, "allow_loss"),
+    )
+
+
+def _merging(document: Mapping[str, Json]) -> Merging:
+    subject, attribute, value = _slot(document)
+    return Merging(
+        text=_text(document, "text") or "",
+        parents=_ids(document, "from"),
+        subject=subject,
+        attribute=attribute,
+        value=value,
+        keep=_text(document, "keep"),
+    )
+
+
+def _ids(document: Mapping[str, Json], key: str) -> tuple[str, ...]:
+    return tuple(_id(item) for item in _list(document, key))
+
+
+def _objects(document: Mapping[str, Json], key: str) -> list[dict[str, Json]]:
+    found = _list(document, key)
+    for item in found:
+        if not isinstance(item, dict):
+            raise _wrong(f"each entry of {key}", "an object", item, hint=f"make {key} a list of objects")
+    return [item for item in found if isinstance(item, dict)]
+
+
+def _count(document: Mapping[str, Json], key: str) -> int:
+    value = document.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(key, "a whole number", value, hint=f"give {key} as a number such as 10")
+    return value
+
+
 def written(w: Written) -> dict[str, Json]:
     """Return what became of one claim, for commands that offer many; one that offers one prints the fact itself."""
     return {"outcome": w.outcome, "rival": w.rival, "fact": fact(w.fact)}
@@ -400,10 +516,13 @@ def _report(r: ImportReport) -> Json:
         "roles": dict(r.roles),
         "tool_calls": r.tool_calls,
         "facts": r.facts,
+        "tombstones": r.tombstones,
+        "undated": r.undated,
         "new": r.new,
         "same": r.same,
         "refused": r.refused,
         "conflicting": r.conflicting,
+        "mapped": dict(r.mapped),
         "warnings": [{"line": warned.line, "message": warned.message} for warned in r.warnings],
         "error": r.error,
     }
@@ -416,6 +535,19 @@ def import_document(files: Iterable[ImportReport], sources: Iterable[Imported]) 
         "sources": [
             {"source": s.source, "new": s.new, "same": s.same, "session": s.session, "title": s.title} for s in sources
         ],
+    }
+
+
+def restored(r: Restored) -> dict[str, Json]:
+    """Return what was taken back from an export."""
+    return {
+        "path": r.path,
+        "scope": r.scope,
+        "tombstones": r.tombstones,
+        "sources": r.sources,
+        "messages": r.messages,
+        "facts": r.facts,
+        "versions": r.versions,
     }
 
 

@@ -1,6 +1,7 @@
-"""What other tools wrote, read into conversations; nothing is written back to it."""
+"""What other tools wrote, read into conversations and remembered things; nothing is written back to it."""
 
 from memcli.exchange.detect import FORMATS
-from memcli.exchange.read import Opened, open_file
+from memcli.exchange.places import places
+from memcli.exchange.read import Opened, Reading, open_file, reading
 
-__all__ = ["FORMATS", "Opened", "open_file"]
+__all__ = ["FORMATS", "Opened", "Reading", "open_file", "places", "reading"]

@@ -1,6 +1,6 @@
 """What a file looks like, in the words of the person who named it: for refusals, never for a decision to read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from memcli.exchange.loose import Prose
 from memcli.facts import Json
@@ -32,6 +32,11 @@ def foreign_bytes(head: bytes) -> str | None:
     if text.startswith((b"<!doctype", b"<html", b"<?xml")):
         return "XML" if text.startswith(b"<?xml") else "an HTML page"
     return "binary data" if _is_binary(head) else None
+
+
+def looked_for(tried: Sequence[str]) -> str:
+    """Return what was looked for, in words; a long list is only counted, and named by the hint."""
+    return f"looked for {', '.join(tried)}" if len(tried) <= 3 else f"none of {len(tried)} known formats fits"
 
 
 def described(value: Json | Prose) -> str:

@@ -132,8 +132,11 @@ def records(source: Iterable[Line]) -> Iterator[Record | Note]:
     for line in source:
         text = line.text.strip(_SPACE + "\0")
         if not text:
-            if "\0" in line.text:
-                yield Note(line=line.number, message="skipped a line that holds nothing but NUL bytes", lost=True)
+            yield from _blank(line)
+            continue
+        if pending is None and (value := _plain(text, line.text)) is not None:
+            heads |= _first_key(value, heads)
+            yield Record(line=line.number, value=value)
             continue
         parsed = parse(text, heads=heads)
         if pending is not None:
@@ -151,10 +154,42 @@ def records(source: Iterable[Line]) -> Iterator[Record | Note]:
         if _may_grow(line, parsed):
             pending = line
             continue
-        heads |= {head for value in parsed.values if (head := _head(value)) is not None}
+        for value in parsed.values:
+            heads |= _first_key(value, heads)
         yield from _taken(line, parsed)
     if pending is not None:
         yield from _taken(pending, parse(pending.text, heads=heads))
+
+
+def _blank(line: Line) -> Iterator[Note]:
+    if "\0" in line.text:
+        yield Note(line=line.number, message="skipped a line that holds nothing but NUL bytes", lost=True)
+
+
+def _refused(name: str) -> None:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
+
+
+_STRICT = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
+
+
+def _plain(text: str, line: str) -> Json | None:
+    """Return the object of a line that holds one whole object and nothing odd, as nearly every line does."""
+    if text[0] != "{" or line[0] == "\0" or line[-1] == "\0":
+        return None
+    try:
+        value, end = _STRICT.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    found: Json = value
+    return found if end == len(text) else None
 
 
 def stream(text: str, parsed: Parsed) -> Iterator[Record | Note]:
@@ -227,6 +262,15 @@ def _resume(text: str, position: int, heads: frozenset[str], resumes: int) -> tu
             continue
         return position, resumes
     return None, resumes
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def _first_key(value: Json, known: frozenset[str]) -> frozenset[str]:
+    """Return the first key of a record where it is not known yet."""
+    head = _head(value)
+    return _NONE if head is None or head in known else frozenset((head,))
 
 
 def _head(value: Json) -> str | None:

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 RECORD_BYTES = 256 * 1024 * 1024
 """The longest line, and the longest file that must be read as one JSON document."""
 
+RATIO = 200
+"""How many times its packed size a file may come to, where that is more than `RECORD_BYTES`."""
+
 _HELD_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 _HEAD_BYTES = 64 * 1024
-_GZIP_RATIO = 200
 _GZIP = b"\x1f\x8b"
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.
 _MARKS = (
@@ -39,11 +41,16 @@ _ENCODING_HINT = "name the encoding, such as `--encoding cp1252`"
 
 @record
 class Raw:
-    """Seekable bytes of a file after unpacking; `digest` is SHA-256 of what was there before it."""
+    """Seekable bytes of a file after unpacking; `digest` is SHA-256 of what was there before it.
+
+    Args:
+        packed: The bytes are not those at the path: they were unpacked, or came through standard input.
+    """
 
     path: str
     handle: IO[bytes]
     digest: str
+    packed: bool = False
 
     @property
     def size(self) -> int:
@@ -81,7 +88,7 @@ def opened(path: str) -> Iterator[Raw]:
             packed = source.read(2) == _GZIP
             source.seek(0)
             with _unpacked(path, source) if packed else _held(source, before) as handle:
-                yield Raw(path=path, handle=handle, digest=digest)
+                yield Raw(path=path, handle=handle, digest=digest, packed=packed)
                 # A small file is held in memory; only a large one can change between two passes.
                 if handle is source and before is not None and _changed(before, os.fstat(source.fileno())):
                     raise Unreadable(path, "it changed while it was read", hint="try again when nothing writes to it")
@@ -131,7 +138,7 @@ def whole(raw: Raw, encoding: str | None) -> str:
     return _decoded(raw.path, data[mark:], mark)
 
 
-def _spool() -> "SpooledTemporaryFile[bytes]":
+def spool() -> "SpooledTemporaryFile[bytes]":
     """Return a file of our own, in memory while it is small."""
     from tempfile import SpooledTemporaryFile  # few need it, and it takes random and all of its hashes with it
 
@@ -141,12 +148,12 @@ def _spool() -> "SpooledTemporaryFile[bytes]":
 @contextmanager
 def _source(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
-        with _spool() as spool:
+        with spool() as unpacked:
             if sys.stdin is None:
                 raise Unreadable(path, "there is no standard input", hint="name a file")
             while chunk := sys.stdin.buffer.read(_CHUNK_BYTES):
-                spool.write(chunk)
-            yield spool
+                unpacked.write(chunk)
+            yield unpacked
         return
     try:
         # Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
@@ -198,28 +205,29 @@ def _held(source: IO[bytes], status: os.stat_result | None) -> Iterator[IO[bytes
     if status is None or status.st_size > _HELD_BYTES:
         yield source
         return
-    yield io.BytesIO(source.read(_HELD_BYTES + 1))
+    # One byte more than it had tells a file that has grown; asking for all that may be held would reserve it.
+    yield io.BytesIO(source.read(status.st_size + 1))
 
 
 @contextmanager
 def _unpacked(path: str, source: IO[bytes]) -> Iterator[IO[bytes]]:
     size = source.seek(0, io.SEEK_END)
     source.seek(0)
-    allowed = max(RECORD_BYTES, size * _GZIP_RATIO)
-    with _spool() as spool:
+    allowed = max(RECORD_BYTES, size * RATIO)
+    with spool() as unpacked:
         try:
             with gzip.GzipFile(fileobj=source) as packed:
                 while chunk := packed.read(_CHUNK_BYTES):
-                    spool.write(chunk)
-                    if spool.tell() > allowed:
+                    unpacked.write(chunk)
+                    if unpacked.tell() > allowed:
                         raise Unreadable(
                             path,
-                            f"it is gzip that swells to more than {_GZIP_RATIO} times its size",
+                            f"it is gzip that swells to more than {RATIO} times its size",
                             hint="unpack it yourself if you trust it",
                         )
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise Unreadable(path, "it is gzip that is cut or damaged", hint="fetch or pack it again") from error
-        yield spool
+        yield unpacked
 
 
 def _utf8(raw: Raw, encoding: str | None) -> IO[bytes]:

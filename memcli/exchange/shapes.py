@@ -3,24 +3,38 @@
 import dataclasses
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from dataclasses import field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from memcli.clock import lenient_instant
 from memcli.exchange.loose import Prose, Record
-from memcli.facts import Conversation, Json, Micros, ToolCall, Turn, Warned
+from memcli.exchange.turns import TurnLog, changed
+from memcli.facts import Conversation, Found, Json, Micros, ToolCall, Turn, Warned
 from memcli.record import record
 from memcli.terms import Role
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Warn: TypeAlias = Callable[[Warned], None]
 
 VETO = -1_000_000_000
 """What `claims` says of a value that shows the file to be of another format, whatever else is in it."""
 
+SURE = 1_000_000
+"""What `claims` says of a whole document whose shape belongs to one format alone.
+
+Records of line formats vote with small numbers instead (3 for what only this format has, 1 for what may be), so
+that the majority of the lines decides, and a single strange line does not.
+"""
+
 
 class Reader(Protocol):
-    """What knows one foreign format. Each lives in a file of its own and is listed once, in `detect`."""
+    """What knows one foreign format. Each lives in a file of its own and is listed once, in `detect`.
+
+    Its file may be of any size: `claims` is asked of every value, and `read` yields what it has as early as it can.
+    """
 
     @property
     def name(self) -> str:
@@ -33,8 +47,30 @@ class Reader(Protocol):
     def claims(self, value: Json | Prose) -> int:
         """Return this value's votes for the format: 0 for none, `VETO` against it."""
 
-    def read(self, records: Iterator[Record], warn: Warn) -> Iterator[Conversation]:
-        """Yield each conversation, telling `warn` what was not taken or taken with a doubt."""
+    def read(self, records: Iterator[Record], warn: Warn) -> Iterator[Found]:
+        """Yield each conversation, remembered thing and tombstone, in the order of the file.
+
+        Args:
+            warn: Is told what was not taken, or taken with a doubt.
+        """
+
+
+class TableReader(Protocol):
+    """What knows one foreign SQLite database. It gets a connection that cannot write."""
+
+    @property
+    def name(self) -> str:
+        """The word for `--format`."""
+
+    @property
+    def title(self) -> str:
+        """What a person calls the format."""
+
+    def claims_tables(self, tables: Mapping[str, frozenset[str]]) -> int:
+        """Return votes for a database with these tables and their columns, names case-folded; 0 for none."""
+
+    def read_tables(self, conn: "sqlite3.Connection", warn: Warn) -> Iterator[Found]:
+        """Yield what stands in it, telling `warn` what was not taken or taken with a doubt."""
 
 
 ROLES: Mapping[str, Role] = {
@@ -68,7 +104,7 @@ class Draft:
     format: str
     session: str | None = None
     title: str | None = None
-    turns: list[Turn] = field(default_factory=list)
+    turns: MutableSequence[Turn] = field(default_factory=TurnLog)
     lines: list[int | None] = field(default_factory=list)
 
     def add(self, turn: Turn, line: int | None) -> int:
@@ -80,11 +116,13 @@ class Draft:
     def finished(self, warn: Warn) -> Conversation:
         """Return the conversation, results named after their calls; calls and results without the other are told."""
         names = self._answered(warn)
-        turns = tuple(
-            dataclasses.replace(turn, name=names[index]) if turn.name is None and index in names else turn
-            for index, turn in enumerate(self.turns)
+
+        def named(index: int, turn: Turn) -> Turn:
+            return dataclasses.replace(turn, name=names[index]) if turn.name is None and index in names else turn
+
+        return Conversation(
+            format=self.format, turns=changed(self.turns, named), session=self.session, title=self.title
         )
-        return Conversation(format=self.format, turns=turns, session=self.session, title=self.title)
 
     def _answered(self, warn: Warn) -> dict[int, str]:
         # A queue for each id: some providers begin again at `call_0` in every turn.

@@ -12,17 +12,24 @@ from memcli import exchange
 from memcli.errors import Unreadable
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+OTHER = {"LICENSES", "budget", "budget_buffer", "budget_reports", "transactions", "evals"}
+"""Folders that hold no files to import."""
+
 SEEDS = sorted(
     path
-    for folder in ("claude_code", "openai_messages", "malformed", "datasets")
-    for path in (FIXTURES / folder).iterdir()
-    if path.stat().st_size < 50_000 and path.name != "EXPECTED.json"
+    for folder in FIXTURES.iterdir()
+    if folder.is_dir() and folder.name not in OTHER
+    for path in folder.rglob("*")
+    if path.is_file() and path.stat().st_size < 50_000 and path.name != "EXPECTED.json"
 )
 READERS = st.sampled_from(exchange.FORMATS)
 KEYS = (
     *("role", "content", "messages", "name", "text", "type", "id", "input", "source", "url", "summary", "timestamp"),
     *("tool_calls", "tool_call_id", "tool_use_id", "function", "function_call", "arguments"),
     *("message", "uuid", "parentUuid", "leafUuid", "sessionId"),
+    *("payload", "mapping", "author", "parts", "chat_messages", "sender", "conversations", "from", "value", "traj"),
+    *("blocks", "block_type", "additional_kwargs", "data", "kwargs", "lc", "history", "action", "observation", "cause"),
+    *("entities", "relations", "observations", "entityType", "memory", "results", "label", "fact", "facts", "status"),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -68,6 +75,7 @@ def tell(spot: Path, data: bytes, reader: str) -> str:
     except Unreadable as refusal:
         return "refused" if refusal.hint and "\n" not in refusal.why else f"not one sentence: {refusal}"
     assert all(conversation.turns for conversation in found.conversations)
+    assert all(item.text.strip() for item in found.remembered)
     assert spot.read_bytes() == data
     return "read"
 

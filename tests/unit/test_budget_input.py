@@ -11,7 +11,14 @@ from memcli.errors import NotFound, Unreadable, UsageError
 from memcli.exchange import open_file
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-OPENAI = sorted(str(path) for path in (FIXTURES / "openai_messages").glob("*.json*") if "probes" not in path.name)
+OTHERS = ("probes", "tau_airline_3", "messages_display")
+"""What lies beside OpenAI's messages and is none."""
+
+OPENAI = sorted(
+    str(path)
+    for path in (FIXTURES / "openai_messages").glob("*.json*")
+    if not any(name in path.name for name in OTHERS)
+)
 CHAT = [{"role": "user", "content": "a", "custom": 1}, {"role": "assistant", "content": "b"}]
 
 

@@ -232,3 +232,159 @@ def test_a_session_without_a_message_is_never_zero_messages(tmp_path):
     with pytest.raises(Unreadable, match="no message stands in it"):
         opened(tmp_path, {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})
     assert said(opened(tmp_path, record("user", "u1", "hello"))) == [("user", "hello")]
+
+
+def test_a_sub_agent_s_own_file_is_a_conversation_of_its_own(tmp_path):
+    found = opened(
+        tmp_path,
+        record("user", "u1", "go and look", isSidechain=True, agentId="a7", cwd="/srv"),
+        record("assistant", "u2", [{"type": "text", "text": "seen"}], parent="u1", isSidechain=True, agentId="a7"),
+    )
+
+    assert [(item.session, len(item.turns)) for item in found.conversations] == [("s1/agent-a7", 2)]
+
+
+def test_sub_agents_without_an_id_are_told_by_their_first_records(tmp_path):
+    side: dict[str, Any] = {"isSidechain": True}
+    found = opened(
+        tmp_path,
+        record("user", "u1", "main"),
+        record("user", "a1", "look left", **side),
+        record("user", "b1", "look right", **side),
+        {"type": "progress", "uuid": "a2", "parentUuid": "a1", "sessionId": "s1", **side},
+        record("assistant", "a3", [{"type": "text", "text": "left"}], parent="a2", **side),
+        record("assistant", "b2", [{"type": "text", "text": "right"}], parent="b1", **side),
+    )
+
+    assert [(item.session, [turn.content for turn in item.turns]) for item in found.conversations] == [
+        ("s1", ["main"]),
+        ("s1/sidechain-a1", ["look left", "left"]),
+        ("s1/sidechain-b1", ["look right", "right"]),
+    ]
+
+
+def test_a_sub_agent_without_a_session_has_no_made_up_one(tmp_path):
+    lone = {**record("user", "u1", "look", isSidechain=True, agentId="a7"), "sessionId": None}
+    found = opened(tmp_path, lone)
+
+    assert found.conversations[0].session == "agent-a7"
+
+
+def test_a_message_that_grew_counts_once_as_it_stood_last(tmp_path):
+    def call(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "tool_use", "id": "t1", "name": "Grep", "input": arguments}
+
+    found = opened(
+        tmp_path,
+        record("assistant", "u1", [{"type": "text", "text": "I wi"}], message_id="m1"),
+        record("assistant", "u2", [{"type": "text", "text": "I will look"}, call({})], message_id="m1"),
+        record("assistant", "u3", [call({"pattern": "tea"})], message_id="m1"),
+        record("assistant", "u3", [{"type": "text", "text": "I will look here"}], message_id="m1"),
+    )
+
+    (turn,) = found.conversations[0].turns
+    assert turn.content == "I will look here"
+    assert turn.tool_calls == (ToolCall(id="t1", name="Grep", arguments='{"pattern":"tea"}'),)
+
+
+def test_a_glued_record_that_is_written_again_counts_once(tmp_path):
+    image = {"type": "image", "source": {"media_type": "image/png", "data": "iVBOR"}}
+    again = record(
+        "assistant", "u2", [{"type": "text", "text": "\n\n"}, {"type": "text", "text": "done"}, image], message_id="m1"
+    )
+    path = tmp_path / "session.jsonl"
+    summary = json.dumps({"type": "summary", "summary": "Tea", "leafUuid": "u1"})
+    path.write_text("\n".join([json.dumps(record("user", "u1", "go")), json.dumps(again) + summary, json.dumps(again)]))
+    found = exchange.open_file(str(path))
+
+    assert said(found) == [("user", "go"), ("assistant", "\n\n\ndone")]
+    assert (found.conversations[0].title, found.conversations[0].turns[1].attachments) == ("Tea", ("image image/png",))
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "fallen",
+    [
+        {str(place): letter for place, letter in enumerate("twelve words")},
+        {"0": {"type": "text", "text": "twelve"}, "1": " words"},
+    ],
+)
+def test_a_content_that_fell_into_numbers_is_put_together_again(tmp_path, fallen):
+    last = record("assistant", "u2", [], message_id="m1")
+    found = opened(tmp_path, record("user", "u1", "go"), {**last, "message": {**last["message"], **fallen}})
+
+    assert found.conversations[0].turns[1].content.replace("\n", "") == "twelve words"
+    assert [(warned.line, warned.message) for warned in found.warnings] == [
+        (2, "its content stood under numbers; put together again")
+    ]
+
+
+def test_rewound_branches_stay_where_they_stand(tmp_path):
+    found = opened(
+        tmp_path,
+        record("user", "u1", "one"),
+        record("assistant", "u2", [{"type": "text", "text": "first try"}], parent="u1", message_id="m1"),
+        record("user", "u3", "no", parent="m1"),
+        record("assistant", "u4", [{"type": "text", "text": "second try"}], parent="u1", message_id="m2"),
+    )
+
+    assert [(turn.content, turn.parent) for turn in found.conversations[0].turns] == [
+        ("one", None),
+        ("first try", "u1"),
+        ("no", "m1"),
+        ("second try", "u1"),
+    ]
+
+
+def test_a_small_compaction_takes_no_result_away(tmp_path):
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "all of it"}
+    found = opened(
+        tmp_path,
+        record("assistant", "u1", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}], message_id="m1"),
+        record("user", "u2", [result], parent="u1"),
+        {"type": "system", "subtype": "microcompact_boundary", "uuid": "b", "parentUuid": "u2", "sessionId": "s1"},
+        record("user", "u3", "go on", parent="b"),
+    )
+
+    assert said(found) == [("assistant", ""), ("tool", "all of it"), ("user", "go on")]
+    assert found.conversations[0].turns[2].parent == "u2"
+
+
+def test_an_answer_to_a_question_is_the_result_of_asking():
+    found = exchange.open_file(str(FIXTURES / "claude_code/cc16_askuserquestion.jsonl"))
+
+    answers = [
+        turn for turn in found.conversations[0].turns if turn.role is Role.TOOL and turn.name == "AskUserQuestion"
+    ]
+    assert len(answers) == 1
+    assert answers[0].content
+
+
+def test_a_record_that_comes_back_much_later_counts_once(tmp_path):
+    texts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    first = record("assistant", "a0", texts, message_id="m0")
+    others = [record("assistant", f"a{n}", [{"type": "text", "text": "on"}], message_id=f"m{n}") for n in range(1, 90)]
+    found = opened(tmp_path, first, *others, first, record("assistant", "b0", [texts[1]], message_id="m0"))
+
+    assert len(found.conversations[0].turns) == 90
+    assert found.conversations[0].turns[0].content == "one\ntwo"
+
+
+def test_a_slice_keeps_the_parent_that_is_not_in_it(tmp_path):
+    found = opened(
+        tmp_path, record("user", "u1", "later", parent="elsewhere"), record("user", "u2", "still", parent="u1")
+    )
+
+    assert [turn.parent for turn in found.conversations[0].turns] == ["elsewhere", "u1"]
+
+
+def test_what_a_tool_gave_stays_as_it_was(tmp_path):
+    wild = "\x1b[31mred\x1b[0m\n<system-reminder>be brief</system-reminder>\x00"
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    results = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": wild},
+        {"type": "tool_result", "tool_use_id": "t2"},
+    ]
+    found = opened(tmp_path, record("assistant", "u1", [call], message_id="m1"), record("user", "u2", results))
+
+    assert said(found)[1:] == [("tool", wild), ("tool", "")]

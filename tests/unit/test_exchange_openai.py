@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memcli import exchange
-from memcli.errors import Unreadable
 from memcli.exchange import Opened
+from memcli.exchange.transcripts.openai import OPENAI
 from memcli.facts import ToolCall, Turn
 from memcli.terms import Role
 
@@ -178,13 +178,14 @@ def test_parts_become_text_thinking_calls_and_notes(tmp_path):
                 {"type": "tool_call", "value": '{"name": "look", "arguments": {"q": 1}}'},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAABBBB"}},
                 {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {"type": "image_url", "value": "b.png"},
             ],
         },
     )
 
     assert (turn.content, turn.thinking) == ("one\ntwo", "hm")
     assert turn.tool_calls == (ToolCall(id=None, name="look", arguments='{"q":1}'),)
-    assert turn.attachments == ("image image/png", "image https://example.com/a.png")
+    assert turn.attachments == ("image image/png", "image https://example.com/a.png", "image b.png")
 
 
 @pytest.mark.parametrize("key", ["timestamp", "created_at", "create_time", "time", "date", "at", "ts"])
@@ -202,14 +203,25 @@ def test_a_time_is_found_under_its_usual_keys(tmp_path, key):
         {"messages": [ASK, {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n"}]}]},
         [{"role": "user", "blocks": [{"block_type": "text", "text": "hi"}]}, ASK],
         [{"traj": [ASK, ANSWER], "task_id": 1}],
+        [{"conversations": [{"from": "human", "value": "hi"}]}],
+        [{"chat_messages": [{"sender": "human", "text": "hi"}]}],
+        [{"haystack_sessions": [[ASK, ANSWER]]}],
         {"history": [ASK, ANSWER]},
     ],
-    ids=["Anthropic", "Anthropic blocks", "LlamaIndex", "tau-bench", "SWE-agent"],
+    ids=[
+        "Anthropic",
+        "Anthropic blocks",
+        "LlamaIndex",
+        "tau-bench",
+        "ShareGPT",
+        "Claude.ai",
+        "LongMemEval",
+        "SWE-agent",
+    ],
 )
-def test_a_format_that_only_looks_alike_is_refused(tmp_path, foreign):
-    with pytest.raises(Unreadable, match="unrecognised format"):
-        opened(tmp_path, foreign)
-    assert opened(tmp_path, {"messages": [ASK, ANSWER]}).format == "openai"
+def test_a_format_that_only_looks_alike_is_not_taken(tmp_path, foreign):
+    assert OPENAI.claims(foreign) <= 0
+    assert OPENAI.claims({"messages": [ASK, ANSWER]}) > 0
 
 
 def test_gzip_is_unpacked_and_the_digest_is_of_the_file(tmp_path):

@@ -7,7 +7,9 @@
 - What the program wrote for itself is skipped: progress, snapshots, the queue, system records, summaries, `isMeta`.
 - A record with `isApiErrorMessage` is not what a model said. It stays in its place, since the next message may speak
   of it, with the name `api-error` and a warning. The summary after a compaction stays with the name `compact-summary`.
-- Every session, and every sub-agent (`isSidechain`) of one, is a conversation: their contexts never were one.
+- Every session, and every sub-agent (`isSidechain`) of one, is a conversation: their contexts never were one. Older
+  versions give a sub-agent no id; its records are told by the first of them, from which all the others descend.
+- A message that was rewritten as it grew counts once, as it stood last. Rewound branches stay in their places.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,7 @@ from typing import TypeAlias
 
 from memcli.exchange.loose import Prose, Record
 from memcli.exchange.shapes import ROLES, Draft, Warn, call, compact, first_text, media, shown, text_or_none, when
+from memcli.exchange.turns import changed
 from memcli.facts import Conversation, Json, ToolCall, Turn, Warned
 from memcli.record import record
 from memcli.terms import Role
@@ -38,6 +41,9 @@ _SILENT = frozenset(
 )
 _TITLES = ("custom-title", "ai-title", "summary")
 _MEDIA = frozenset({"image", "document", "container_upload", "file"})
+_GROWING = 64
+"""How many messages are expected to grow at a time."""
+
 _Key: TypeAlias = tuple[str | None, str | None]
 
 
@@ -105,7 +111,9 @@ class _Sessions:
         self._warn = warn
         self._drafts: dict[_Key, Draft] = {}
         self._seen: set[tuple[str | None, str]] = set()
-        self._merged: dict[tuple[_Key, str], tuple[int, set[str]]] = {}
+        self._places: dict[tuple[_Key, str], int] = {}
+        self._merged: dict[tuple[_Key, int], _Message] = {}
+        self._sides: dict[str, str] = {}
         self._origins: dict[str, str | None] = {}
         self._links: dict[str, str | None] = {}
         self._titles: list[tuple[str, str | None, str]] = []
@@ -118,12 +126,14 @@ class _Sessions:
             self._tell(line, f"skipped what is no record: {what}")
             return
         kind = text_or_none(value.get("type"))
+        if value.get("isSidechain") is True:
+            self._descend(value)
         if kind in _SILENT or value.get("isMeta") is True:
             self._pass_over(value)
         elif kind not in _SPOKEN:
             self._pass_over(value)
             self._unknown.setdefault(shown(kind), []).append(line)
-        elif self._is_new(value):
+        elif kind == "assistant" or self._is_new(value):
             message = value.get("message")
             if isinstance(message, dict) and isinstance(message.get("content"), (str, list)):
                 self._add(value, message, line)
@@ -135,11 +145,9 @@ class _Sessions:
         for kind, lines in self._unknown.items():
             self._tell(lines[0], f"skipped {len(lines)} records of type {kind}, which is not known")
         for (session, _), draft in self._drafts.items():
-            turns = [
-                turn if (parent := self._origin(turn.parent)) == turn.parent else replace(turn, parent=parent)
-                for turn in draft.turns
-            ]
-            yield replace(draft, turns=turns, title=self._title(session)).finished(self._warn)
+            if draft.turns:
+                found = replace(draft, title=self._title(session)).finished(self._warn)
+                yield replace(found, turns=changed(found.turns, self._linked))
 
     def _tell(self, line: int | None, message: str) -> None:
         self._warn(Warned(line=line, message=message))
@@ -159,44 +167,85 @@ class _Sessions:
         if isinstance(kind, str) and kind in _TITLES and title is not None:
             self._titles.append((kind, first_text(value, "sessionId", "leafUuid"), title))
 
+    def _descend(self, value: Mapping[str, Json]) -> None:
+        """Remember the first record of the sub-agent that a record belongs to, where it has no id of its own."""
+        uuid = text_or_none(value.get("uuid"))
+        if uuid is not None and "parentUuid" in value:
+            parent = text_or_none(value.get("parentUuid"))
+            self._sides.setdefault(uuid, self._sides.get(parent, uuid) if parent is not None else uuid)
+
+    def _key(self, value: Mapping[str, Json]) -> _Key:
+        if value.get("isSidechain") is not True:
+            return _session(value), None
+        agent = text_or_none(value.get("agentId"))
+        if agent is not None:
+            return _session(value), f"agent-{agent}"
+        uuid = text_or_none(value.get("uuid"))
+        return _session(value), f"sidechain-{self._sides[uuid]}" if uuid in self._sides else "sidechain"
+
     def _add(self, value: Mapping[str, Json], message: Mapping[str, Json], line: int | None) -> None:
         uuid = text_or_none(value.get("uuid"))
+        again = not self._is_new(value)
         if uuid is not None:
             self._seen.add((_session(value), uuid))
-        key = _key(value)
+        key = self._key(value)
         draft = self._drafts.setdefault(key, Draft(format=_NAME, session=_label(key)))
-        parts = _parts(message.get("content"))
+        parts = _parts(_blocks(message))
         said = _turn(value, message, parts)
         if uuid is not None:
             self._origins[uuid] = said.origin
+        if value.get("type") == "assistant" and not self._merge(draft, key, said, parts, line, again=again):
+            return
         for doubt in (*_doubts(message, parts, said), *parts.doubts):
             self._tell(line, doubt)
-        if value.get("type") == "assistant":
-            self._merge(draft, key, said, parts, line)
         for result in parts.results:
             draft.add(replace(result, at=said.at, at_text=said.at_text, origin=said.origin, parent=said.parent), line)
         if value.get("type") == "user" and (parts.speaks or not parts.results):
             draft.add(said, line)
 
-    def _merge(self, draft: Draft, key: _Key, said: Turn, parts: _Message, line: int | None) -> None:
-        """Add an assistant's blocks to the message they belong to; a block that is there already is not repeated."""
-        merged = self._merged.get((key, said.origin)) if said.origin is not None else None
-        if merged is None:
+    def _merge(self, draft: Draft, key: _Key, said: Turn, parts: _Message, line: int | None, *, again: bool) -> bool:
+        """Add an assistant's blocks to the message they belong to, and return whether the record is a new one.
+
+        A block that is there already is not repeated; one that grew takes the place of what it grew from.
+        """
+        index = self._places.get((key, said.origin)) if said.origin is not None else None
+        if index is None:
+            if again:
+                return False
             index = draft.add(said, line)
             if said.origin is not None:
-                self._merged[key, said.origin] = index, {*parts.texts, *parts.thinking}
-            return
-        index, blocks = merged
-        there = draft.turns[index]
-        calls = {item.id for item in there.tool_calls if item.id is not None}
+                self._places[key, said.origin] = index
+                self._remember(key, index, parts)
+            return True
+        known = self._merged.get((key, index))
+        there = _whole(draft.turns[index]) if known is None else known
+        _grow(there.texts, parts.texts, again=again, joined=known is None)
+        _grow(there.thinking, parts.thinking, again=again, joined=known is None)
+        for made in parts.calls:
+            _replace_call(there.calls, made)
+        if not again:
+            there.attachments.extend(parts.attachments)
         draft.turns[index] = replace(
-            there,
-            content=_joined(there.content, _fresh(parts.texts, blocks)),
-            thinking=_joined(there.thinking or "", _fresh(parts.thinking, blocks)) or None,
-            tool_calls=there.tool_calls + tuple(item for item in said.tool_calls if item.id not in calls),
-            attachments=there.attachments + said.attachments,
+            draft.turns[index],
+            content="\n".join(there.texts),
+            thinking="\n".join(there.thinking) or None,
+            tool_calls=tuple(there.calls),
+            attachments=tuple(there.attachments),
         )
-        blocks.update(parts.texts, parts.thinking)
+        if known is not None:
+            self._remember(key, index, known)
+        return not again
+
+    def _remember(self, key: _Key, index: int, parts: _Message) -> None:
+        """Keep the blocks of a message while it may grow: those of all messages would be the whole session."""
+        self._merged.pop((key, index), None)
+        self._merged[key, index] = parts
+        if len(self._merged) > _GROWING:
+            del self._merged[next(iter(self._merged))]
+
+    def _linked(self, _: int, turn: Turn) -> Turn:
+        parent = self._origin(turn.parent)
+        return turn if parent == turn.parent else replace(turn, parent=parent)
 
     def _origin(self, uuid: str | None) -> str | None:
         """Return the id of the message a record answers, past skipped records; outside the file it stays as it is."""
@@ -219,16 +268,20 @@ def _session(value: Mapping[str, Json]) -> str | None:
     return first_text(value, "sessionId", "session_id")
 
 
-def _key(value: Mapping[str, Json]) -> _Key:
-    if value.get("isSidechain") is not True:
-        return _session(value), None
-    agent = text_or_none(value.get("agentId"))
-    return _session(value), "sidechain" if agent is None else f"agent-{agent}"
-
-
 def _label(key: _Key) -> str | None:
     session, agent = key
-    return session if agent is None else f"{session}/{agent}"
+    return session if agent is None else agent if session is None else f"{session}/{agent}"
+
+
+def _blocks(message: Mapping[str, Json]) -> Json:
+    """Return the content of a message; where it fell apart into numbered keys, put together again."""
+    content = message.get("content")
+    numbered = sorted((key for key in message if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key))
+    if content != [] or not numbered:
+        return content
+    fallen = [message[key] for key in numbered]
+    texts = [item for item in fallen if isinstance(item, str)]
+    return "".join(texts) if len(texts) == len(fallen) else fallen
 
 
 def _turn(value: Mapping[str, Json], message: Mapping[str, Json], parts: _Message) -> Turn:
@@ -261,6 +314,8 @@ def _doubts(message: Mapping[str, Json], parts: _Message, said: Turn) -> Iterato
         yield "a summary of what came before; kept with the name compact-summary"
     if not parts.speaks and not parts.results and not isinstance(message.get("content"), str):
         yield "a message without content; kept empty"
+    if parts.speaks and message.get("content") == []:
+        yield "its content stood under numbers; put together again"
     role = message.get("role")
     if role is not None and (not isinstance(role, str) or ROLES.get(role) is not said.role):
         yield f"its message says the role {shown(role)}; kept as {said.role}"
@@ -327,9 +382,38 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else "" if value is None else compact(value)
 
 
-def _fresh(texts: list[str], known: set[str]) -> str:
-    return "\n".join(text for text in texts if not text.strip() or text not in known)
+def _whole(turn: Turn) -> _Message:
+    """Return a message of which only the turn is left, each kind of its blocks as one."""
+    return _Message(
+        texts=[turn.content] if turn.content else [],
+        thinking=[turn.thinking] if turn.thinking else [],
+        calls=list(turn.tool_calls),
+        attachments=list(turn.attachments),
+    )
 
 
-def _joined(before: str, after: str) -> str:
-    return f"{before}\n{after}" if before and after else before or after
+def _grow(there: list[str], texts: list[str], *, again: bool, joined: bool) -> None:
+    """Add texts that are not there; one that goes on from what is there replaces it.
+
+    Args:
+        again: The record was written before, so what is blank in it is there already.
+        joined: What is there is one text, made of all the blocks there were.
+    """
+    for text in texts:
+        if not text.strip():
+            there += [] if again or not text else [text]
+        elif not any(text == known or (joined and f"\n{text}\n" in f"\n{known}\n") for known in there):
+            begun = next((place for place, known in enumerate(there) if known.strip() and text.startswith(known)), None)
+            if begun is None:
+                there.append(text)
+            else:
+                there[begun] = text
+
+
+def _replace_call(there: list[ToolCall], made: ToolCall) -> None:
+    """Add a call; one that is there already takes the arguments it has now, unless it lost them."""
+    place = next((place for place, known in enumerate(there) if made.id is not None and known.id == made.id), None)
+    if place is None:
+        there.append(made)
+    elif len(made.arguments) > len(there[place].arguments):
+        there[place] = made

@@ -96,22 +96,28 @@ class OpenAI:
         """Yield each conversation in the order it begins in the file."""
         drafts: dict[object, Draft] = {}
         for piece in _pieces(records, warn):
-            if piece.key not in drafts:
-                drafts[piece.key] = Draft(format=_NAME, session=piece.session, title=piece.title)
-            draft, line = drafts[piece.key], piece.line
+            draft = drafts.get(piece.key) or Draft(format=_NAME, session=piece.session, title=piece.title)
             for message in piece.messages:
                 if (turn := _plain(message)) is not None:
-                    draft.add(turn, line)
+                    draft.add(turn, piece.line)
                 else:
-                    _message(message, line, draft, warn)
-        for draft in drafts.values():
-            if draft.turns:
-                yield draft.finished(warn)
+                    add_message(message, piece.line, draft, warn)
+            if isinstance(piece.key, tuple):  # a conversation of its own, which nothing later adds to
+                yield from _finished(draft, warn)
             else:
-                warn(Warned(line=None, message=f"skipped a conversation without messages, id {shown(draft.session)}"))
+                drafts[piece.key] = draft
+        for draft in drafts.values():
+            yield from _finished(draft, warn)
 
 
 OPENAI = OpenAI()
+
+
+def _finished(draft: Draft, warn: Warn) -> Iterator[Conversation]:
+    if draft.turns:
+        yield draft.finished(warn)
+    else:
+        warn(Warned(line=None, message=f"skipped a conversation without messages, id {shown(draft.session)}"))
 
 
 def raw_messages(records: Iterator[Record]) -> tuple[tuple[Mapping[str, Json], ...], ...]:
@@ -190,7 +196,8 @@ def _conversation(value: Json, line: int | None, key: tuple[int, int]) -> _Piece
     )
 
 
-def _message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
+def add_message(message: Json, line: int | None, draft: Draft, warn: Warn) -> None:
+    """Add a message to its conversation, whatever its role and content; what is odd about it is told."""
     if not isinstance(message, dict):
         warn(Warned(line=line, message=f"skipped what is no message: {shown(message)}"))
         return
@@ -292,7 +299,7 @@ def _where(part: Mapping[str, Json], kind: str) -> Json:
     inner = part.get(kind, part.get(kind.removeprefix("input_")))
     if isinstance(inner, dict):
         return next((inner[key] for key in ("url", "filename", "format", "file_id") if key in inner), None)
-    return inner if inner is not None else part.get("url")
+    return inner if inner is not None else part.get("url", part.get("value"))
 
 
 def _calls(message: Mapping[str, Json], parts: _Parts) -> None:

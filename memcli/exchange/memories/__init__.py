@@ -1,0 +1,1 @@
+"""Readers of what foreign memory stores hold, which becomes facts."""

@@ -1,0 +1,56 @@
+"""The knowledge graph of the MCP memory server: one entity or relation a line, as its `memory.json` holds them.
+
+Each subject is an entity, and each fact of it an observation. What came in as a relation, and still says the same, goes
+out as one. A fact without a subject stands under the name of its scope.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from memcli.exchange.memories.mcp import in_words
+from memcli.exchange.writers.outgoing import Outgoing
+from memcli.facts import Json
+from memcli.wire import dumps
+
+CARRIES = frozenset({"subject"})
+UNKNOWN = "unknown"
+"""The type of an entity that no source gave one."""
+
+
+def write(facts: Sequence[Outgoing]) -> Iterator[str]:
+    """Yield the entities, each with what is remembered of it, and then the relations."""
+    entities: dict[str, list[str]] = {}
+    types: dict[str, str] = {}
+    relations: list[dict[str, Json]] = []
+    for item in facts:
+        name = item.fact.subject or item.fact.scope
+        relation = _relation(item)
+        if relation is None:
+            entities.setdefault(name, []).append(observation(item))
+            if "entityType" in item.extra:
+                types.setdefault(name, item.extra["entityType"])
+            continue
+        relations.append(relation)
+        for end, key in ((name, "fromType"), (item.extra["to"], "toType")):
+            if key in item.extra:
+                entities.setdefault(end, [])
+                types.setdefault(end, item.extra[key])
+    for name, observations in entities.items():
+        said: list[Json] = [*dict.fromkeys(observations)]
+        entity: dict[str, Json] = {"type": "entity", "name": name, "entityType": types.get(name, UNKNOWN)}
+        yield dumps({**entity, "observations": said}) + "\n"
+    for relation in relations:
+        yield dumps(relation) + "\n"
+
+
+def observation(item: Outgoing) -> str:
+    """Return what a fact says of its subject, without the name in front where it was put there."""
+    subject, text = item.fact.subject, item.fact.text
+    rest = text[len(subject) + 1 :].strip() if subject and text.startswith(f"{subject}:") else ""
+    return rest or text
+
+
+def _relation(item: Outgoing) -> dict[str, Json] | None:
+    subject, kind, end = item.fact.subject, item.extra.get("relationType"), item.extra.get("to")
+    if subject is None or kind is None or end is None or item.fact.text != f"{subject} {in_words(kind)} {end}":
+        return None
+    return {"type": "relation", "from": subject, "to": end, "relationType": kind}
