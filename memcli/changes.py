@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memcli import wire
 from memcli.clock import format_instant, parse_instant
 from memcli.errors import Held, NotAllowed, NotFound
 from memcli.facts import (
@@ -85,6 +86,8 @@ def request(store: "Store", actor: Actor, reason: str | None, change: Change) ->
 def _proposed(write: "Writer", change: Change) -> tuple[Proposal, ...]:
     if change.op is Op.TOMBSTONE:
         plan(write, change)  # what cannot be done is said now and not to the reviewer
+    if change.op is Op.CONDENSE:
+        write.check_condense(wire.condense_plan(change.arguments))
     if not change.facts:
         return (write.propose(change.op, None, change.arguments),)
     return tuple(write.propose(change.op, fact, change.arguments) for fact in change.facts)
@@ -194,6 +197,10 @@ def _retract(write: "Writer", change: Change) -> Done:
     return Done(op=change.op, facts=tuple(write.retract(fact) for fact in change.facts))
 
 
+def _revoke(write: "Writer", change: Change) -> Done:
+    return Done(op=change.op, facts=tuple(write.revoke(fact) for fact in change.facts))
+
+
 def _dispute(write: "Writer", change: Change) -> Done:
     return Done(op=change.op, facts=tuple(write.dispute(fact) for fact in change.facts))
 
@@ -226,13 +233,19 @@ def _erase(write: "Writer", change: Change) -> Done:
     return Done(op=change.op, erased=wanted)
 
 
+def _condense(write: "Writer", change: Change) -> Done:
+    return Done(op=change.op, facts=tuple(write.condense(wire.condense_plan(change.arguments))))
+
+
 _ACTIONS: Mapping[Op, Callable[["Writer", Change], Done]] = {
     Op.CORRECT: _correct,
     Op.RETRACT: _retract,
+    Op.REVOKE: _revoke,
     Op.DISPUTE: _dispute,
     Op.VERIFY: _verify,
     Op.TOMBSTONE: _tombstone,
     Op.LIFT: _lift,
     Op.UNDO: _undo,
     Op.ERASE: _erase,
+    Op.CONDENSE: _condense,
 }

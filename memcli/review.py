@@ -203,7 +203,15 @@ def _closed(item: QueueItem, decision: Decision) -> NotAllowed:
 
 
 def _reversals(events: Iterable[AuditEvent]) -> Iterator[AuditEvent]:
-    """Yield for each fact that an operation changed one event from what it was before to what it was after."""
+    """Yield for each fact that an operation changed one event from what it was before to what it was after.
+
+    A condense is taken back as a whole.
+    """
+    events = list(events)
+    condensed = [event for event in events if event.op is Op.CONDENSE]
+    if condensed:
+        yield from condensed
+        return
     first: dict[str, AuditEvent] = {}
     last: dict[str, AuditEvent] = {}
     for event in events:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x6D656D31  # "mem1"
 
-GUARDED = (
+_FIRST = (
     "settings",
     "keys",
     "scopes",
@@ -34,6 +34,23 @@ GUARDED = (
     "proposals",
     "policy",
 )
+"""The guarded tables of the first schema, whose triggers its migration makes; those of later ones come with theirs."""
+
+_THIRD = (
+    "origins",
+    "transactions",
+    "staged",
+    "named",
+    "verdicts",
+    "reads",
+    "receipts",
+    "premises",
+    "actions",
+    "effects",
+    "repairs",
+)
+
+GUARDED = (*_FIRST, *_THIRD)
 
 KEPT = tuple(table for table in GUARDED if table not in {"audit", "policy"})
 """Tables from which no row is ever deleted."""
@@ -311,10 +328,135 @@ create virtual table grams using fts5 (
 """
 
 
+_TRANSACTIONS = """
+create temp table policy_before as select kind, name, value, seal from policy;
+drop table policy;
+create table policy (
+    kind text not null check (kind in ('source', 'oracle', 'agent', 'tool')),
+    name text not null,
+    value text not null,
+    seal blob not null,
+    primary key (kind, name)
+) strict;
+insert into policy select kind, name, value, seal from policy_before;
+drop table policy_before;
+create table origins (
+    fact integer primary key references facts (id),
+    source integer not null references sources (id),
+    recorded_at integer not null,
+    seal blob not null
+) strict;
+create index origins_by_source on origins (source);
+create table transactions (
+    id integer primary key,
+    scope integer not null references scopes (id),
+    agent text not null check (length(agent) > 0),
+    tier text not null check (tier in ('low', 'medium', 'high', 'external')),
+    isolation text not null check (isolation in ('raw', 'accepted', 'stable', 'verified')),
+    snapshot integer not null references audit (seq),
+    status text not null check (status in ('open', 'committed', 'held', 'aborted')),
+    actor_name text not null,
+    actor_kind text not null,
+    actor_channel text not null,
+    begun_at integer not null,
+    lease_until integer not null check (lease_until >= begun_at),
+    closed_at integer,
+    seal blob not null,
+    check ((status = 'open') = (closed_at is null))
+) strict;
+create index transactions_open on transactions (scope) where status = 'open';
+create table staged (
+    tx integer not null references transactions (id),
+    fact integer not null references facts (id),
+    at integer not null,
+    seal blob not null,
+    primary key (tx, fact)
+) strict;
+create index staged_by_fact on staged (fact);
+create table named (
+    tx integer not null,
+    fact integer not null,
+    rival integer not null references facts (id),
+    seal blob not null,
+    primary key (tx, fact, rival),
+    foreign key (tx, fact) references staged (tx, fact)
+) strict;
+create table verdicts (
+    tx integer not null,
+    fact integer not null,
+    code text not null,
+    at integer not null,
+    seal blob not null,
+    primary key (tx, fact),
+    foreign key (tx, fact) references staged (tx, fact)
+) strict;
+create index verdicts_by_code on verdicts (code);
+create table reads (
+    id integer primary key,
+    tx integer not null references transactions (id),
+    asked blob not null,
+    found text not null,
+    at integer not null,
+    seal blob not null,
+    unique (tx, asked)
+) strict;
+create table receipts (
+    id integer primary key,
+    tx integer not null references transactions (id),
+    tool text not null,
+    kind text not null check (kind in ('reversible', 'irreversible')),
+    arguments text not null,
+    profile text not null check (profile in ('strict', 'paper')),
+    seq integer not null,
+    at integer not null,
+    seal blob not null
+) strict;
+create index receipts_by_tx on receipts (tx);
+create table premises (
+    receipt integer not null references receipts (id),
+    fact integer not null references facts (id),
+    version integer not null,
+    revision integer not null,
+    seal blob not null,
+    primary key (receipt, fact)
+) strict;
+create index premises_by_fact on premises (fact);
+create table actions (
+    id integer primary key,
+    receipt integer not null unique references receipts (id),
+    state text not null check (state in ('planned', 'running', 'done', 'failed', 'unknown', 'cancelled')),
+    at integer not null,
+    changed_at integer not null,
+    seal blob not null
+) strict;
+create table effects (
+    id integer primary key,
+    action integer not null unique references actions (id),
+    kind text not null check (kind in ('leak', 'compensation')),
+    root integer not null references facts (id),
+    state text not null check (state in ('open', 'acked', 'done')),
+    at integer not null,
+    seal blob not null
+) strict;
+create table repairs (
+    id integer primary key,
+    root integer not null references facts (id),
+    fact integer references facts (id),
+    action integer references actions (id),
+    outcome text not null check (outcome in ('revoked', 'disputed', 'cancelled', 'compensation', 'leak')),
+    at integer not null,
+    seal blob not null,
+    check ((fact is null) <> (action is null))
+) strict;
+create unique index repairs_of_facts on repairs (root, fact) where fact is not null;
+create unique index repairs_of_actions on repairs (root, action) where action is not null;
+"""
+
+
 def m001_memory(db: "Database") -> None:
     """The memory itself: facts, versions, evidence, tombstones, audit, and the triggers that guard them."""
-    guards = "".join(_GUARD.format(table=table) for table in GUARDED)
-    kept = "".join(_KEEP.format(table=table) for table in KEPT)
+    guards = "".join(_GUARD.format(table=table) for table in _FIRST)
+    kept = "".join(_KEEP.format(table=table) for table in _FIRST if table not in {"audit", "policy"})
     for statement in statements(_MEMORY + guards + kept + _HISTORY):
         db.execute(statement)
 
@@ -325,12 +467,24 @@ def m002_views(db: "Database") -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_memory, m002_views)
+def m003_transactions(db: "Database") -> None:
+    """Transactions, what they staged and read, receipts, actions and what they owe. Older files have none of them.
+
+    The policy may speak of agents and tools; its rules of before are kept.
+    """
+    guards = "".join(_GUARD.format(table=table) for table in ("policy", *_THIRD))
+    kept = "".join(_KEEP.format(table=table) for table in _THIRD)
+    for statement in statements(_TRANSACTIONS + guards + kept):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_memory, m002_views, m003_transactions)
 VERSION = len(MIGRATIONS)
 
 DIGESTS: Mapping[int, str] = {
     1: "f7ce7437b34b340db216479c3e0d9929",
     2: "418156f3545e649c9b1c490ea301e2ef",
+    3: "7425627a905fc60934628392437e480f",
 }
 """The digest of each released schema, so that an altered table or a dropped trigger is found at every opening."""
 

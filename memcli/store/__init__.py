@@ -112,6 +112,7 @@ def _draft(
             writer.set_setting(name, value)
         writer.scope_name = settings[1]
         writer.event(Op.INIT, None)
+        writer.finish()
         conn.execute("commit")
         file.close(conn, wrote=True)
     except BaseException:

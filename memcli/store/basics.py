@@ -13,6 +13,12 @@ from memcli.terms import Admission
 _WILDCARDS = re.compile(r"[*?%\x00-\x1f\ud800-\udfff]")
 _SECRET_BYTES = 32
 
+ROLL = "roll"
+"""The setting that says which event is the newest, and how many rows there are of which no event speaks."""
+
+NEEDED = ("admission", "scope", "encoding", ROLL)
+"""The settings that every file has."""
+
 
 def checked_scope(name: str) -> str:
     """Return the name of a scope, stripped.
@@ -56,6 +62,14 @@ def read_keys(conn: sqlite3.Connection, path: Path) -> tuple[bytes, TombstoneKey
     return audit, TombstoneKey(id=own["tombstone"][0], secret=own["tombstone"][1])
 
 
+def write_setting(conn: sqlite3.Connection, key: bytes, setting: tuple[str, str]) -> None:
+    """Write a setting of the file, name and value, with its seal."""
+    conn.execute(
+        "insert into settings values (?, ?, ?) on conflict do update set value = excluded.value, seal = excluded.seal",
+        (*setting, seal(key, "setting", setting)),
+    )
+
+
 def read_settings(conn: sqlite3.Connection, key: bytes) -> dict[str, str]:
     """Return the settings of the file.
 
@@ -76,7 +90,7 @@ def check_settings(settings: dict[str, str], path: Path) -> None:
     Raises:
         Damaged: One is gone, or says what no file can say.
     """
-    if not {"admission", "scope", "encoding"} <= set(settings) or settings["admission"] not in set(Admission):
+    if not set(NEEDED) <= set(settings) or settings["admission"] not in set(Admission):
         raise Damaged(f"{path} has lost its settings", hint="restore it from a backup")
 
 

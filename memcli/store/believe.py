@@ -11,8 +11,9 @@ from memcli.store import rows
 from memcli.store.evidence import Backing, Evidenced, Keyed, spoken
 from memcli.store.ledger import as_json, new_name
 from memcli.store.seals import Field, seal
-from memcli.terms import FINAL, READABLE, ActorKind, Admission, Channel, How, Op, State
+from memcli.terms import FINAL, READABLE, ActorKind, Admission, Channel, How, Op, State, Visibility
 from memcli.text import pack
+from memcli.transactions.scene import WIDTH
 
 _UNSETTLED = frozenset(State) - READABLE
 _DEAD = FINAL - {State.SUPERSEDED}
@@ -73,6 +74,7 @@ class Believing(Evidenced):
     def _believe(self, number: int, claim: Claim, backing: Sequence[Backing], authority: float) -> Written:
         """Accept what waited, now that somebody who decides says it too; its own slot is weighed as in any offer."""
         fact = self.fact(number)
+        self._check_width(number, fact)
         waiting = Claim(
             text=fact.text, subject=fact.subject, attribute=fact.attribute, value=fact.value, validity=fact.valid
         )
@@ -105,7 +107,42 @@ class Believing(Evidenced):
                 )
             firm = firm and state in READABLE
             numbers.append(number)
+        narrower = self._narrower(numbers, claim.visibility)
+        if narrower is not None:
+            name, visibility = narrower
+            raise NotAllowed(
+                f"fact {name[:8]}, which this would be derived from, is {visibility}, and this would be"
+                f" {claim.visibility}",
+                hint=f"offer it with --visibility {visibility}",
+                target=name,
+                offered=claim.text,
+            )
         return numbers, firm
+
+    def _narrower(self, numbers: Sequence[int], visibility: Visibility) -> tuple[str, Visibility] | None:
+        """Return the id and visibility of the narrowest of facts and all their ancestors, where that is less."""
+        marks = ",".join("?" * len(numbers))
+        found = self.conn.execute(
+            f"with recursive above (fact) as (select id from facts where id in ({marks}) union"
+            " select d.parent from derivations d join above on d.child = above.fact)"
+            " select f.name, f.visibility from facts f join above on f.id = above.fact order by f.id",
+            tuple(numbers),
+        ).fetchall()
+        width, name, seen = min(
+            ((WIDTH[Visibility(seen)], name, seen) for name, seen in found), default=(WIDTH[visibility], "", visibility)
+        )
+        return (name, Visibility(seen)) if width < WIDTH[visibility] else None
+
+    def _check_width(self, number: int, seen: Fact) -> None:
+        """Refuse to believe what more people may see than what it was derived from, at any depth."""
+        narrower = self._narrower([number], seen.visibility)
+        if narrower is not None:
+            raise NotAllowed(
+                f"fact {seen.id[:8]} is {seen.visibility}, and {narrower[0][:8]}, which it was derived from, is"
+                f" {narrower[1]}",
+                hint=f"reject or retract it, and add it anew with --visibility {narrower[1]}",
+                target=seen.id,
+            )
 
     def _corroborate(self, number: int, claim: Claim, backing: Sequence[Backing]) -> Written:
         fresh = [item for item in backing if not self.only_known([item], self.stands_on(number))]
@@ -143,7 +180,14 @@ class Believing(Evidenced):
             self.insert_provenance(number, version, filed, at)
 
     def _insert(
-        self, keyed: Keyed, backing: Sequence[Backing], parents: Sequence[int], authority: float, *, accepted: bool
+        self,
+        keyed: Keyed,
+        backing: Sequence[Backing],
+        parents: Sequence[int],
+        authority: float,
+        *,
+        accepted: bool,
+        op: Op = Op.ADD,
     ) -> int:
         claim, at = keyed.claim, self.tick()
         number = 1 + int(self.conn.execute("select coalesce(max(id), 0) from facts").fetchone()[0])
@@ -159,17 +203,18 @@ class Believing(Evidenced):
         )
         self._touched[number] = None
         state = State.ACCEPTED if accepted else State.TENTATIVE
-        digest = self.insert_version(self._first(number, keyed, authority, state), at)
+        digest = self.insert_version(self.first_row(number, keyed, authority, state), at)
         self._link(number, 1, backing, claim.text, at)
         for parent in dict.fromkeys(parents):
             edge = (number, parent, str(claim.how), at)
             self.conn.execute(
                 "insert into derivations values (?, ?, ?, ?, ?)", (*edge, seal(self.key, "derivation", edge))
             )
-        self.event(Op.ADD, name, at=at, after=digest, moved=(None, state))
+        self.event(op, name, at=at, after=digest, moved=(None, state))
         return number
 
-    def _first(self, number: int, keyed: Keyed, authority: float, state: State) -> dict[str, Any]:
+    def first_row(self, number: int, keyed: Keyed, authority: float, state: State) -> dict[str, Any]:
+        """Return the columns of a fact's first version, but for its time."""
         claim = keyed.claim
         return {
             "fact": number,
@@ -289,6 +334,8 @@ class Believing(Evidenced):
                 hint=f"end {seen.id[:8]} with `mem correct … --valid-to` and `mem add` what follows with --valid-from",
             )
         self._check_parents(row.fact, states=_DEAD)
+        if not seen.readable:
+            self._check_width(row.fact, seen)
         for number in self.rivals(keyed.slot, keyed.slot_key, keyed.claim.validity, but=row.fact):
             name = self._name(number)
             raise Conflict(
@@ -327,6 +374,7 @@ class Believing(Evidenced):
         row = self.seen(seen)
         self.check_reviewer(seen)
         self._check_parents(row.fact)
+        self._check_width(row.fact, seen)
         rivals = self.rivals(self.slot_row(seen.slot), self._slot_key(row), seen.valid, but=row.fact)
         moved = self.move(row, State.ACCEPTED, op)
         self._supersede(rivals, moved.fact)
@@ -464,12 +512,8 @@ class Believing(Evidenced):
 
     def _copy_provenance(self, fields: rows.Row, other: rows.VersionRow, at: Micros) -> None:
         _, _, source, message, quote, start, stop, verified, *_ = fields
-        copied = (
-            other.fact, other.field("version"), source, message, quote, start, stop, verified, at, None,
-        )  # fmt: skip
-        self.conn.execute(
-            f"insert into provenance ({', '.join(rows.PROVENANCE_FIELDS)}, seal) values ({', '.join('?' * 11)})",
-            (*copied, seal(self.key, "provenance", copied)),
+        self.insert_provenance_row(
+            (other.fact, other.field("version"), source, message, quote, start, stop, verified, at, None)
         )
 
     # ---------------------------------------------------------------- undo

@@ -10,7 +10,7 @@ from memcli import schema
 from memcli.errors import Damaged, MemError
 from memcli.facts import Finding, LogVerdict, Validity
 from memcli.keys import contains
-from memcli.store import file, rows, views
+from memcli.store import basics, file, roll, rows, tx_check, tx_rows, views
 from memcli.store.seals import GENESIS, audit_expression, linked, seal, shown
 from memcli.store.store import Store
 from memcli.terms import FINAL, MOVES, READABLE, Op, State
@@ -32,7 +32,7 @@ def verify_log(store: Store, *, head: str | None = None, deep: bool = True) -> L
     Raises:
         Damaged: It cannot be read to the end.
     """
-    with file.sentences(str(store.path)):
+    with file.sentences(str(store.path)), file.moment(store.conn):
         return _verified(store, head, deep=deep)
 
 
@@ -49,6 +49,10 @@ def _verified(store: Store, head: str | None, *, deep: bool) -> LogVerdict:
         expected += 1
         previous = link
         pinned = pinned or shown(link) == head
+    if roll.head_differs(conn, store.key, (expected - 1, previous)):
+        findings.append(
+            Finding(code="head-differs", place="log", message="the newest event is not the one that was recorded last")
+        )
     if not pinned:
         findings.append(Finding(code="head-missing", place="log", message=f"no event has the pinned hash {head}"))
     if deep:
@@ -83,22 +87,37 @@ def log_rows(store: Store) -> Iterator[Finding]:
     yield from _import_events(store)
     yield from _proposal_events(store)
     yield from _policy_events(store)
+    yield from tx_check.events(store)
 
 
 def _version_events(store: Store) -> Iterator[Finding]:
-    spoken = "('refuse','read','corroborate','erase','policy','scope')"
+    spoken = "('refuse','read','corroborate','erase','policy','scope','restore')"
     for seq, target in store.conn.execute(
         "select a.seq, a.target from audit a left join versions v on v.recorded_at = a.at"
         f" where length(a.target) = 16 and a.op not in {spoken} and a.after is not null"
         " and (v.id is null or v.digest <> a.after) order by a.seq"
     ):
         yield Finding(code="row-differs", place=f"e{seq}", message=f"fact {target} is not what this event recorded")
+    for seq, target in store.conn.execute(
+        "select a.seq, a.target from audit a join versions v on v.recorded_at = a.at where (v.actor_name, v.actor_kind,"
+        " v.actor_channel, v.state) is not (a.actor_name, a.actor_kind, a.actor_channel, a.to_state) order by a.seq"
+    ):
+        yield Finding(
+            code="row-differs", place=f"e{seq}", message=f"fact {target} has another actor or state than this event"
+        )
     for name, version in store.conn.execute(
         "select f.name, v.version from versions v join facts f on f.id = v.fact"
-        " left join audit a on a.at = v.recorded_at where a.seq is null or a.after is not v.digest"
-        " or a.target is not f.name order by v.id"
+        " left join audit a on a.at = v.recorded_at where (a.seq is null or a.after is not v.digest"
+        " or a.target is not f.name) and not exists (select 1 from audit r where r.target = f.name"
+        " and r.op = 'restore' and r.after = v.digest) order by v.id"
     ):
         yield Finding(code="row-unrecorded", place=name, message=f"no event recorded version {version} as it stands")
+    for seq, target in store.conn.execute(
+        "select a.seq, a.target from audit a where a.op = 'restore' and length(a.target) = 16 and not exists"
+        " (select 1 from facts f join versions v on v.fact = f.id where f.name = a.target and v.digest = a.after"
+        " and v.state is a.to_state)"
+    ):
+        yield Finding(code="row-differs", place=f"e{seq}", message=f"fact {target} is not what this event restored")
     for name, version in store.conn.execute(
         "select f.name, v.version from versions v join facts f on f.id = v.fact join versions w on w.fact = v.fact"
         " and ((w.version = v.version and w.revision = v.revision + 1 and v.retired_at is not w.recorded_at))"
@@ -127,7 +146,8 @@ def _reasons(store: Store) -> Iterator[Finding]:
 def _tombstone_events(store: Store) -> Iterator[Finding]:
     said: dict[str, list[bytes]] = {}
     for target, after in store.conn.execute(
-        "select target, after from audit where op in ('tombstone', 'lift') and target glob 't[0-9]*' order by seq"
+        "select target, after from audit where op in ('tombstone', 'lift', 'restore') and target glob 't[0-9]*'"
+        " order by seq"
     ):
         said.setdefault(target, []).append(after)
     for raw in store.tombstone_rows("1"):
@@ -145,6 +165,8 @@ def _import_events(store: Store) -> Iterator[Finding]:
     for seq, target, at, after in store.conn.execute("select seq, target, at, after from audit where op = 'import'"):
         number = int(target[1:]) if target and target[1:].isdecimal() else 0
         recorded.add((number, at))
+        if store.conn.execute("select 1 from sources where id = ?", (number,)).fetchone() is None:
+            yield Finding(code="row-missing", place=f"e{seq}", message=f"{target}, which was imported, is not there")
         found = store.conn.execute(
             "select evidence from messages where source = ? and recorded_at = ? order by position", (number, at)
         )
@@ -152,14 +174,28 @@ def _import_events(store: Store) -> Iterator[Finding]:
             yield Finding(
                 code="row-differs", place=f"e{seq}", message=f"the messages of {target} are not what was imported"
             )
+    back = set(store.conn.execute("select target, after from audit where op = 'restore' and target glob 's[0-9]*'"))
     for source, at in store.conn.execute(
         "select distinct m.source, m.recorded_at from messages m join sources s on s.id = m.source"
-        " where s.format <> 'statement'"
-    ):
-        if (source, at) not in recorded:
+        " where s.format not in ('statement', 'reference')"
+    ).fetchall():
+        if (source, at) not in recorded and not _is_back(store, source, at, back):
             yield Finding(
                 code="row-unrecorded", place=f"s{source}", message="no event recorded the import of its messages"
             )
+    for target, _ in sorted(back):
+        yield Finding(code="row-differs", place=target, message="its messages are not what was restored")
+
+
+def _is_back(store: Store, source: int, at: int, back: set[tuple[str, bytes]]) -> bool:
+    """Return whether an event restored the messages that a source was given at a time, and strike it off the list."""
+    found = store.conn.execute(
+        "select evidence from messages where source = ? and recorded_at = ? order by position", (source, at)
+    )
+    said = (f"s{source}", seal(store.key, "import", (source, *(evidence for (evidence,) in found))))
+    known = said in back
+    back.discard(said)
+    return known
 
 
 def _proposal_events(store: Store) -> Iterator[Finding]:
@@ -184,7 +220,8 @@ def _policy_events(store: Store) -> Iterator[Finding]:
 
 def check(store: Store, *, orphans: bool = False) -> list[Finding]:
     """Return everything that is wrong with a file, and with `orphans` what nothing refers to; empty means clean."""
-    return _first(_as_far_as_it_goes(store, _everything(store, orphans=orphans)))
+    with file.sentences(str(store.path)), file.moment(store.conn):
+        return _first(_as_far_as_it_goes(store, _everything(store, orphans=orphans)))
 
 
 def _as_far_as_it_goes(store: Store, found: Iterator[Finding]) -> Iterator[Finding]:
@@ -215,15 +252,34 @@ def _everything(store: Store, *, orphans: bool) -> Iterator[Finding]:
     yield from _sqlite(store.conn)
     yield from verify_log(store).findings
     yield from seals(store)
+    yield from _counts(store)
     yield from invariants(store)
-    for place, message in views.differences(store.conn):
-        yield Finding(code="view-differs", place=place, message=f"{message}; `mem rebuild` mends it")
+    yield from _views(store)
     if store.settings.get("scrub") == "pending":
         yield Finding(
             code="scrub-pending", place="file", message="erased words may still be in free pages; run `mem rebuild`"
         )
     if orphans:
         yield from _orphans(store)
+
+
+def _counts(store: Store) -> Iterator[Finding]:
+    """Yield what is gone or there too often, of which no seal and no event tells."""
+    conn = store.conn
+    for place, message in roll.differences(conn, store.key):
+        yield Finding(code="rows-differ", place=place, message=message)
+    held = {name for (name,) in conn.execute("select name from settings")}
+    erased = conn.execute("select exists (select 1 from audit where op = 'erase')").fetchone()[0]
+    for name in (*basics.NEEDED, *(["scrub"] if erased else [])):
+        if name not in held:
+            yield Finding(code="setting-missing", place=name, message="the file has lost this setting")
+
+
+def _views(store: Store) -> Iterator[Finding]:
+    encoding = store.settings.get("encoding")
+    counter = None if encoding is None else store.counter()
+    for place, message in views.differences(store.conn, counter, encoding):
+        yield Finding(code="view-differs", place=place, message=f"{message}; `mem rebuild` mends it")
 
 
 def _sqlite(conn: sqlite3.Connection) -> Iterator[Finding]:
@@ -248,25 +304,13 @@ def seals(store: Store) -> Iterator[Finding]:
     yield from _each(
         conn.execute(f"select {columns('s', rows.SOURCE_FIELDS)}, s.seal, 0 from sources s"), reader.source
     )
-    yield from _each(
-        conn.execute(
-            f"select {columns('p', rows.PROVENANCE_FIELDS)}, p.seal, m.position, m.role from provenance p"
-            " left join messages m on m.id = p.message"
-        ),
-        lambda raw: rows.provenance_of(store.key, raw),
-    )
+    yield from _each(conn.execute(rows.SELECT_PROVENANCE), lambda raw: rows.provenance_of(store.key, raw))
     yield from _each(store.tombstone_rows("1"), lambda raw: reader.tombstone(raw, store.stops(raw[0])))
-    yield from _each(
-        conn.execute(
-            f"select {columns('p', rows.PROPOSAL_FIELDS)}, p.seal, f.name from proposals p"
-            " left join facts f on f.id = p.fact"
-        ),
-        reader.proposal,
-    )
+    yield from _each(conn.execute(rows.SELECT_PROPOSAL), reader.proposal)
     yield from _each(conn.execute("select kind, name, value, seal from policy"), reader.policy)
-    for child, parent, how, at, its_seal in conn.execute("select * from derivations"):
-        if seal(store.key, "derivation", (child, parent, how, at)) != its_seal:
-            yield _tampered(f"the derivation of fact number {child} was changed behind the file's back")
+    yield from _each(tx_check.sealed_rows(store), lambda raw: tx_rows.checked(store.key, raw[0], raw[1:]))
+    edges = conn.execute(f"select {', '.join(rows.DERIVATION_FIELDS)}, seal from derivations")
+    yield from _each(edges, lambda raw: rows.derivation(store.key, raw))
 
 
 def _each(found: Any, believe: Callable[[rows.Row], object]) -> Iterator[Finding]:
@@ -289,10 +333,16 @@ def invariants(store: Store) -> Iterator[Finding]:
     conn = store.conn
     for seq, op, was, now in conn.execute(
         "select seq, op, from_state, to_state from audit where to_state is not null and from_state is not to_state"
-        " and length(target) = 16 and op not in ('correct', 'undo')"
+        " and length(target) = 16 and op not in ('correct', 'undo', 'restore')"
     ):
         if ((None if was is None else State(was)), State(now)) not in MOVES and op not in (Op.REFUSE, Op.READ):
             yield Finding(code="move-not-allowed", place=f"e{seq}", message=f"a version moved from {was} to {now}")
+    for name, was, now in conn.execute(
+        "select f.name, v.state, w.state from versions v join versions w on w.fact = v.fact and w.version = v.version"
+        " and w.revision = v.revision + 1 join facts f on f.id = v.fact where v.retired_at is not null"
+    ):
+        if (State(was), State(now)) not in MOVES:
+            yield Finding(code="move-not-allowed", place=name, message=f"a version moved from {was} to {now}")
     for name, parent in conn.execute(
         "with recursive above (fact, ancestor) as (select child, parent from derivations union"
         " select above.fact, d.parent from above join derivations d on d.child = above.ancestor)"
@@ -302,6 +352,7 @@ def invariants(store: Store) -> Iterator[Finding]:
     ):
         yield Finding(code="dead-parent", place=name, message=f"is readable, and {parent}, which it came from, is not")
     yield from _double_slots(conn)
+    yield from tx_check.invariants(store)
 
 
 def _double_slots(conn: sqlite3.Connection) -> Iterator[Finding]:
@@ -319,7 +370,8 @@ def _double_slots(conn: sqlite3.Connection) -> Iterator[Finding]:
 def _orphans(store: Store) -> Iterator[Finding]:
     for (number,) in store.conn.execute(
         "select id from sources where erased_at is null and not exists"
-        " (select 1 from provenance where source = sources.id) order by id"
+        " (select 1 from provenance where source = sources.id) and not exists"
+        " (select 1 from origins where source = sources.id) order by id"
     ):
         yield Finding(code="orphan-source", place=f"s{number}", message="no fact came from it")
 

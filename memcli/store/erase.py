@@ -5,18 +5,20 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memcli.errors import Busy, NotAllowed, UsageError
+from memcli.errors import Busy, NoSpace, NotAllowed, UsageError
 from memcli.facts import ErasePlan, Fact
 from memcli.keys import contains, value_digest
 from memcli.store import rows
+from memcli.store.condense import Condensing
 from memcli.store.evidence import spoken
-from memcli.store.keep import Keeping
 from memcli.store.seals import seal
 from memcli.terms import FINAL, Match, Op, State
 from memcli.text import unpack
 
+_NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 
-class Erasing(Keeping):
+
+class Erasing(Condensing):
     """A ledger that can remove words for good."""
 
     # ---------------------------------------------------------------- plans
@@ -181,6 +183,8 @@ class Erasing(Keeping):
         for number in numbers:
             self._end_for_good(number)
         for number in numbers:
+            self.cascade(number)  # nothing is left to fall, and actions may owe something
+        for number in numbers:
             self._wipe_fact(number)
         places: dict[int, list[int]] = {}
         for name in plan.messages:
@@ -234,16 +238,18 @@ class Erasing(Keeping):
 
     def _wipe_quotes(self, where: str, number: int) -> None:
         columns = ", ".join(rows.PROVENANCE_FIELDS)
-        for row, *raw in self.conn.execute(
-            f"select id, {columns} from provenance where {where} and erased_at is null", (number,)
+        for row, was, *raw in self.conn.execute(
+            f"select id, seal, {columns} from provenance where {where} and erased_at is null", (number,)
         ).fetchall():
             fields = dict(zip(rows.PROVENANCE_FIELDS, raw, strict=True)) | {
                 "quote": None, "start": None, "stop": None, "erased_at": self._at,
             }  # fmt: skip
+            its_seal = rows.provenance_seal(self.key, tuple(fields.values()), self.place_of(fields["message"]))
             self.conn.execute(
                 "update provenance set quote = null, start = null, stop = null, erased_at = ?, seal = ? where id = ?",
-                (self._at, seal(self.key, "provenance", tuple(fields.values())), row),
+                (self._at, its_seal, row),
             )
+            self.roll.resealed("provenance", row, was, its_seal)
 
     def _wipe_messages(self, source: int, positions: Sequence[int]) -> None:
         at = self.tick()
@@ -294,10 +300,10 @@ class Erasing(Keeping):
                 (number,),
             ).fetchall():
                 if any(contains(value, unpack(text)) for value in held):
-                    self.conn.execute("update reasons set text = null, erased_at = ? where seq = ?", (self._at, seq))
+                    self._wipe_reason(seq)
         for seq, text in self.conn.execute("select seq, text from reasons where text is not null").fetchall():
             if any(contains(word, unpack(text)) for word in words):
-                self.conn.execute("update reasons set text = null, erased_at = ? where seq = ?", (self._at, seq))
+                self._wipe_reason(seq)
         self._wipe_labels(words)
         columns = ", ".join(rows.PROPOSAL_FIELDS)
         for raw in self.conn.execute(f"select {columns} from proposals where scope = ?", (self.scope,)).fetchall():
@@ -308,6 +314,10 @@ class Erasing(Keeping):
                 if fields["settled_at"] is None:
                     fields |= {"settled_at": self.tick(), "outcome": "erased"}
                 self._rewrite_proposal(fields)
+
+    def _wipe_reason(self, event: int) -> None:
+        self.conn.execute("update reasons set text = null, erased_at = ? where seq = ?", (self._at, event))
+        self.roll.erased_reason(event, self._at)
 
     def _wipe_labels(self, words: Sequence[str]) -> None:
         """Take the words out of the names by which sources of the scope are called."""
@@ -344,6 +354,7 @@ def scrub(conn: sqlite3.Connection, path: str, done: Callable[[], None], *, time
 
     Raises:
         Busy: A reader or writer holds the file; the words are out of reach of every command, and still on disk.
+        NoSpace: The same, where there is no room to write the file anew.
     """
     waits = int(conn.execute("pragma busy_timeout").fetchone()[0])
     conn.execute(f"pragma busy_timeout = {int(timeout_s * 1000)}")
@@ -352,8 +363,16 @@ def scrub(conn: sqlite3.Connection, path: str, done: Callable[[], None], *, time
         conn.execute("insert into grams (grams) values ('optimize')")
         conn.execute("vacuum")
         blocked, _, _ = conn.execute("pragma wal_checkpoint(truncate)").fetchone()
+        if not blocked:
+            done()
     except sqlite3.OperationalError as problem:
-        if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        primary = problem.sqlite_errorcode & 0xFF
+        if primary in _NO_ROOM:
+            raise NoSpace(
+                f"erased, but {path} cannot be written anew ({problem}), so the words may still be in its free pages",
+                hint="make room and run any command that changes the file, or `mem rebuild`",
+            ) from problem
+        if primary not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise
         blocked = 1
     finally:
@@ -363,4 +382,3 @@ def scrub(conn: sqlite3.Connection, path: str, done: Callable[[], None], *, time
             f"erased, but {path} is open elsewhere, so the words may still be in its free pages",
             hint="close other programs and run any command that changes the file, or `mem rebuild`",
         )
-    done()

@@ -15,7 +15,7 @@ from memcli.facts import Actor, Claim, Evidence, Micros, Scalar, Validity
 from memcli.keys import NORMALISER, TombstoneKey, contains, evidence_digest, matches, slot_digest, value_digest
 from memcli.store import rows
 from memcli.store.ledger import Ledger
-from memcli.store.seals import seal
+from memcli.store.seals import Field, seal
 from memcli.store.store import Store
 from memcli.terms import DEFAULT_AUTHORITY, READABLE, Channel, Match, Role, SourceKind
 from memcli.text import check_typed, pack, unpack
@@ -217,16 +217,19 @@ class Evidenced(Ledger):
         )
         return int(cursor.lastrowid or 0)
 
+    def insert_messages(self, found: Iterable[tuple[Field, ...]]) -> None:
+        """Write messages, each given as the columns of `MESSAGE_FIELDS`."""
+        self.conn.executemany(
+            f"insert into messages ({', '.join(rows.MESSAGE_FIELDS)}, seal) values ({', '.join('?' * 10)})",
+            ((*fields, seal(self.key, "message", fields)) for fields in found),
+        )
+
     def insert_provenance(self, fact: int, version: int, item: Backing, at: Micros) -> None:
         """Link a version to what it stands on."""
         start, stop = item.span or (None, None)
         quote = None if item.quote is None else pack(item.quote)
-        fields = (
-            fact, version, item.source, item.message, quote, start, stop, int(item.verified), at, None,
-        )  # fmt: skip
-        self.conn.execute(
-            f"insert into provenance ({', '.join(rows.PROVENANCE_FIELDS)}, seal) values ({', '.join('?' * 11)})",
-            (*fields, seal(self.key, "provenance", fields)),
+        self.insert_provenance_row(
+            (fact, version, item.source, item.message, quote, start, stop, int(item.verified), at, None)
         )
 
     def stands_on(self, fact: int) -> list[tuple[bytes, Micros | None, int]]:
@@ -267,7 +270,7 @@ class Evidenced(Ledger):
         """
         said = spoken(value)
         texts = [text] if said is None or said == text else [text, said]
-        for key in self._tombstone_keys():
+        for key in self.tombstone_keys():
             for normaliser in range(1, NORMALISER + 1):
                 digests = [value_digest(key, item, normaliser=normaliser) for item in texts]
                 if slot is not None and value is not None:
@@ -286,7 +289,8 @@ class Evidenced(Ledger):
             return True
         return False
 
-    def _tombstone_keys(self) -> list[TombstoneKey]:
+    def tombstone_keys(self) -> list[TombstoneKey]:
+        """Return every key that digests of this file's tombstones were made with, its own and those that came in."""
         if self._secrets is None:
             self._secrets = [
                 TombstoneKey(id=name, secret=secret)
@@ -316,6 +320,10 @@ class Evidenced(Ledger):
             ]
         return self._patterns
 
+    def forget_secrets(self) -> None:
+        """Read the tombstone keys again at the next check: one came in."""
+        self._secrets = None
+
     def forget_patterns(self) -> None:
         """Read the patterns again at the next check: one was made or lifted."""
         self._patterns = None
@@ -341,12 +349,7 @@ class Evidenced(Ledger):
         )
 
     def _stone(self, number: int) -> rows.Row:
-        columns = ", ".join("t." + name for name in rows.TOMBSTONE_FIELDS)
-        found: rows.Row = self.conn.execute(
-            f"select {columns}, t.scope, t.lifted_at, t.seal, f.name, r.text, 0 from tombstones t"
-            " left join facts f on f.id = t.fact left join reasons r on r.seq = t.event where t.id = ?",
-            (number,),
-        ).fetchone()
+        found: rows.Row = self.conn.execute(f"{rows.SELECT_TOMBSTONE} where t.id = ?", (number,)).fetchone()
         return found
 
     def _stops(self, number: int) -> list[bytes]:

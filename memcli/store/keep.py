@@ -1,17 +1,20 @@
 """Keeping the file: transcripts in, scopes, policy, settings."""
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 
 from memcli.errors import NotAllowed, NotFound, OutOfScope, UsageError
-from memcli.facts import Conversation, Imported, Micros, PolicyRule, Turn
+from memcli.facts import Actor, Conversation, Imported, Micros, PolicyRule, Turn
 from memcli.keys import evidence_digest
-from memcli.store import rows
-from memcli.store.basics import checked_scope
+from memcli.store import rows, tx_rows
+from memcli.store.basics import checked_scope, write_setting
 from memcli.store.remove import Removing
-from memcli.store.seals import seal
+from memcli.store.seals import Field, seal
+from memcli.store.store import Store
 from memcli.terms import Op, SourceKind
 from memcli.text import pack
+from memcli.transactions import settings
 
 OWN_WORDS = 12
 """From so many characters on, an erased message is recognised by its words alone."""
@@ -19,6 +22,12 @@ OWN_WORDS = 12
 
 class Keeping(Removing):
     """A ledger that takes transcripts in and keeps the file's own settings."""
+
+    def __init__(
+        self, store: Store, conn: sqlite3.Connection, actor: Actor, reason: str | None, *, planning: bool = False
+    ) -> None:
+        super().__init__(store, conn, actor, reason, planning=planning)
+        self._erased: bool | None = None
 
     # ---------------------------------------------------------------- transcripts
 
@@ -30,7 +39,7 @@ class Keeping(Removing):
         """
         marks = [self._identity(turn) for turn in conversation.turns]
         source, held = self._same_source(marks)
-        fresh = [index for index in range(len(marks)) if index >= len(held)]
+        fresh = max(0, len(marks) - len(held))
         if source is not None and not fresh:
             return self._imported(source, 0, len(marks), conversation)
         at = self.tick()
@@ -44,24 +53,11 @@ class Keeping(Removing):
                 title=conversation.title,
                 digest=digest,
             )
-        for index in fresh:
-            turn, evidence = conversation.turns[index], marks[index][0]
-            self._keep(source, index, turn, evidence, at, erased=self._was_erased(conversation.turns, marks, index))
-        self.event(Op.IMPORT, f"s{source}", at=at, after=self.import_digest(source, at))
-        return self._imported(source, len(fresh), len(held), conversation)
-
-    def plan_take(self, conversation: Conversation) -> Imported:
-        """Return what keeping a transcript would add; its source is empty where it would be a new one."""
-        marks = [self._identity(turn) for turn in conversation.turns]
-        source, held = self._same_source(marks)
-        fresh = max(0, len(marks) - len(held))
-        return Imported(
-            source="" if source is None else f"s{source}",
-            new=fresh,
-            same=len(marks) - fresh,
-            session=conversation.session,
-            title=conversation.title,
+        self.insert_messages(
+            self._kept(source, index, conversation.turns, marks, at) for index in range(len(held), len(marks))
         )
+        self.event(Op.IMPORT, f"s{source}", at=at, after=self.import_digest(source, at))
+        return self._imported(source, fresh, len(held), conversation)
 
     def _imported(self, source: int, new: int, same: int, conversation: Conversation) -> Imported:
         return Imported(source=f"s{source}", new=new, same=same, session=conversation.session, title=conversation.title)
@@ -107,6 +103,8 @@ class Keeping(Removing):
 
         What is too short to be anybody's own (`ok`) counts only where the message before or after it is the same too.
         """
+        if not self._erased_something():
+            return False
         found = self.conn.execute(
             "select (select evidence from messages where source = m.source and position = m.position - 1),"
             " (select evidence from messages where source = m.source and position = m.position + 1)"
@@ -120,19 +118,27 @@ class Keeping(Removing):
         after = marks[index + 1][0] if index + 1 < len(marks) else None
         return any(before == earlier or after == later for earlier, later in found)
 
-    def _keep(self, source: int, index: int, turn: Turn, evidence: bytes, at: Micros, *, erased: bool) -> None:
-        content = None if erased else pack(turn.content)
-        detail = None if erased else _detail(turn)
-        self.insert_message(
-            source,
-            index,
-            role=turn.role,
-            content=content,
-            detail=detail,
-            at=turn.at,
-            digest=evidence,
-            recorded_at=at,
-        )
+    def _erased_something(self) -> bool:
+        """Return whether any message of the file was erased, which is looked up once a transaction."""
+        if self._erased is None:
+            found = self.conn.execute("select exists (select 1 from messages where erased_at is not null)").fetchone()
+            self._erased = bool(found[0])
+        return self._erased
+
+    def _kept(
+        self,
+        source: int,
+        index: int,
+        turns: Sequence[Turn],
+        marks: Sequence[tuple[bytes, Micros | None]],
+        at: Micros,
+    ) -> tuple[Field, ...]:
+        """Return the row of a message; one whose words were erased before comes back as a marker."""
+        turn = turns[index]
+        erased = self._was_erased(turns, marks, index)
+        content, detail = (None, None) if erased else (pack(turn.content), _detail(turn))
+        gone = at if erased else None
+        return source, index, str(turn.role), content, detail, turn.at, marks[index][0], at, gone
 
     # ---------------------------------------------------------------- scopes
 
@@ -173,6 +179,7 @@ class Keeping(Removing):
         if source == target:
             raise NotAllowed("a scope cannot be merged into itself", hint="name two scopes")
         self._check_slots(source, target)
+        self._check_open(source)
         moved = self.conn.execute("select id from facts where scope = ? order by id", (source,)).fetchall()
         for (number,) in moved:
             self.touch(number)
@@ -180,6 +187,7 @@ class Keeping(Removing):
             ("facts", rows.FACT_FIELDS),
             ("sources", rows.SOURCE_FIELDS),
             ("proposals", rows.PROPOSAL_FIELDS),
+            ("transactions", tx_rows.TRANSACTION_FIELDS),
         ):
             self._rescope(table, fields, source, target)
         self._rescope_tombstones(source, target)
@@ -208,6 +216,16 @@ class Keeping(Removing):
         if name not in self._scopes:
             raise NotFound(f"there is no scope {name}", hint="list them with `mem scope list`")
         return self._scopes[name]
+
+    def _check_open(self, source: int) -> None:
+        found = self.conn.execute(
+            "select id from transactions where scope = ? and status = 'open' order by id", (source,)
+        ).fetchone()
+        if found is not None:
+            raise NotAllowed(
+                f"transaction tx{found[0]} of that scope is open",
+                hint="commit or abort it, or wait for its lease and run `mem tx recover`",
+            )
 
     def _check_slots(self, source: int, target: int) -> None:
         clash = self.conn.execute(
@@ -267,8 +285,9 @@ class Keeping(Removing):
             UsageError: The authority is no number from 0 to 1, or the oracle has no command.
         """
         self.need_person("change the policy")
-        if rule.kind not in {"source", "oracle"}:
-            raise UsageError(f"{rule.kind} is no kind of rule", hint="one of: source, oracle")
+        if rule.kind not in {"source", "oracle", "agent", "tool"}:
+            raise UsageError(f"{rule.kind} is no kind of rule", hint="one of: source, oracle, agent, tool")
+        settings.check_rule(rule)
         if rule.kind == "source":
             try:
                 value = float(rule.value)
@@ -305,11 +324,7 @@ class Keeping(Removing):
 
     def set_setting(self, name: str, value: str) -> None:
         """Write one setting of the file with its seal."""
-        self.conn.execute(
-            "insert into settings values (?, ?, ?) on conflict do update set value = excluded.value,"
-            " seal = excluded.seal",
-            (name, value, seal(self.key, "setting", (name, value))),
-        )
+        write_setting(self.conn, self.key, (name, value))
 
 
 def _detail(turn: Turn) -> str | None:
@@ -321,6 +336,7 @@ def _detail(turn: Turn) -> str | None:
         "parent": turn.parent,
         "tool_call_id": turn.tool_call_id,
         "thinking": turn.thinking,
+        "extra": [list(pair) for pair in turn.extra] or None,
         "attachments": list(turn.attachments) or None,
         "tool_calls": [[call.id, call.name, call.arguments] for call in turn.tool_calls] or None,
     }

@@ -3,18 +3,19 @@
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memcli.errors import NoReason, NotAllowed, NotPermitted, OutOfScope, Stale
 from memcli.facts import Actor, Fact, Micros, Provenance, Scalar
 from memcli.keys import slot_digest, value_digest
-from memcli.store import rows, views
+from memcli.store import roll, rows, views
 from memcli.store.basics import checked_scope
 from memcli.store.seals import AUDIT_COLUMNS, GENESIS, Field, chained, seal
 from memcli.store.store import Store
-from memcli.terms import EXPLAINED, FINAL, MOVES, READABLE, VIEWS, Admission, Channel, Op, State
+from memcli.terms import EXPLAINED, MOVES, READABLE, VIEWS, Admission, Channel, Kind, Op, State
 from memcli.text import pack, unpack
+from memcli.transactions.cascade import fate
 
 _AUDIT = f"insert into audit ({', '.join(AUDIT_COLUMNS)}, hash) values ({', '.join('?' * (len(AUDIT_COLUMNS) + 1))})"
 _VERSION = (
@@ -54,6 +55,8 @@ class Ledger:
         self._seq: int = last[0] if last else 0
         self._at: int = last[1] if last else 0
         self._hash: bytes = last[2] if last else GENESIS
+        head = (self._seq, self._hash)
+        self.roll = roll.Roll(conn, self.key, None) if planning else roll.begin(conn, self.key, store.path, head)
         self._scopes: dict[str, int] = {
             name: number for number, name in conn.execute("select id, name from scopes where merged_into is null")
         }
@@ -82,6 +85,33 @@ class Ledger:
         reason: str | None = None,
     ) -> int:
         """Append one row to the audit and return its number; `reason` stands in for the actor's own."""
+        row = self.chain(op, target, at=at, scope=scope, before=before, after=after, moved=moved, reason=reason)
+        self.conn.execute(_AUDIT, row)
+        why = self.reason if reason is None else reason
+        if why is not None:
+            self.keep_reasons([self._seq], why)
+        return self._seq
+
+    def keep_reasons(self, events: Sequence[int], reason: str | None = None) -> None:
+        """Write the words of a reason beside events that carry its digest; None is the actor's own."""
+        why = self.reason if reason is None else reason
+        if why is not None:
+            words = pack(why)
+            self.conn.executemany("insert into reasons (seq, text) values (?, ?)", [(seq, words) for seq in events])
+
+    def chain(
+        self,
+        op: Op,
+        target: str | None,
+        *,
+        at: Micros | None = None,
+        scope: int | None = None,
+        before: bytes | None = None,
+        after: bytes | None = None,
+        moved: tuple[State | None, State | None] = (None, None),
+        reason: str | None = None,
+    ) -> tuple[Field, ...]:
+        """Return the next row of the audit with its hash; whoever asks for it writes it before any other."""
         why = self.reason if reason is None else reason
         words = None if why is None else pack(why)
         self._seq += 1
@@ -103,10 +133,7 @@ class Ledger:
             self.operation,
         )
         self._hash = chained(self._hash, fields)
-        self.conn.execute(_AUDIT, (*fields, self._hash))
-        if words is not None:
-            self.conn.execute("insert into reasons (seq, text) values (?, ?)", (self._seq, words))
-        return self._seq
+        return (*fields, self._hash)
 
     # ---------------------------------------------------------------- who may
 
@@ -234,11 +261,8 @@ class Ledger:
     def fact(self, number: int) -> Fact:
         """Return a fact as this transaction sees it."""
         row = self.newest(number)
-        columns = ", ".join("p." + name for name in rows.PROVENANCE_FIELDS)
         found = self.conn.execute(
-            f"select {columns}, p.seal, m.position, m.role from provenance p left join messages m on m.id = p.message"
-            " where p.fact = ? and p.version = ? order by p.id",
-            (number, row.field("version")),
+            f"{rows.SELECT_PROVENANCE} where p.fact = ? and p.version = ? order by p.id", (number, row.field("version"))
         )
         evidence: tuple[Provenance, ...] = tuple(rows.provenance_of(self.key, raw) for raw in found)
         parents = tuple(
@@ -258,6 +282,20 @@ class Ledger:
         cursor = self.conn.execute(_VERSION, (*fields, digest, seal(self.key, "retired", (digest, None, None))))
         self._fresh.append((int(cursor.lastrowid or 0), values["text"]))
         return digest
+
+    def insert_provenance_row(self, fields: Sequence[Any]) -> None:
+        """Write a piece of evidence, given as the columns of `PROVENANCE_FIELDS`."""
+        self.conn.execute(
+            f"insert into provenance ({', '.join(rows.PROVENANCE_FIELDS)}, seal) values ({', '.join('?' * 11)})",
+            (*fields, rows.provenance_seal(self.key, fields, self.place_of(fields[3]))),
+        )
+
+    def place_of(self, message: int | None) -> rows.Row:
+        """Return source, position and role of a message by its row number, or three times None for none."""
+        found: rows.Row = (None, None, None)
+        if message is not None:
+            found = self.conn.execute("select source, position, role from messages where id = ?", (message,)).fetchone()
+        return found
 
     def retire(self, row: rows.VersionRow, at: Micros) -> None:
         """End the time in which the file held a revision."""
@@ -363,8 +401,8 @@ class Ledger:
         for child in self.descendants(number):
             row = self.newest(child)
             state = State(str(row.field("state")))
-            to = State.DISPUTED if row.fact_field("kind") in VIEWS else State.REVOKED
-            if state not in FINAL and state is not to:
+            to = fate(Kind(row.fact_field("kind")), state)
+            if to is not None:
                 self.move(row, to, Op.CASCADE, reason=f"fell with {root}")
                 fell.append(child)
         return fell
@@ -393,7 +431,7 @@ class Ledger:
             self._touched[number] = views.shown(self.conn, number)
 
     def finish(self) -> None:
-        """Bring the views up to date with what was changed; called once, before the commit."""
+        """Bring the views and the roll up to date with what was changed; called once, before the commit."""
         for number, was in self._touched.items():
             if was is not None:
                 views.hide(self.conn, number, was)
@@ -407,6 +445,7 @@ class Ledger:
             )
         self._touched.clear()
         self._fresh.clear()
+        self.roll.close((self._seq, self._hash))
 
 
 def new_name() -> str:

@@ -58,6 +58,12 @@ _READABLE = _marks(READABLE)
 _LIVE = _marks(set(State) - FINAL)
 _UNDECIDED = {State.TENTATIVE: Waiting.TENTATIVE, State.DISPUTED: Waiting.DISPUTED}
 _CURRENT = "from current c join versions v on v.id = c.row join facts f on f.id = c.fact"
+_NO_DRAFT = (
+    "not (c.state = 'tentative' and c.fact in"
+    " (select s.fact from staged s join transactions t on t.id = s.tx where t.status = 'open'))"
+)
+"""What is staged is for its transaction to decide, while that is open."""
+
 _ERASED = (
     f"select c.fact, f.name, c.state, max(p.erased_at) {_CURRENT}"
     " join provenance p on p.fact = c.fact and p.version = v.version"
@@ -215,7 +221,7 @@ class Queue:
         states = [state for state in _UNDECIDED if self._query.states is None or state in self._query.states]
         found = self.store.conn.execute(
             f"select c.fact, f.name, c.state, v.recorded_at {_CURRENT}"
-            f" where c.scope = ? and c.state in ({_marks(states)})",
+            f" where c.scope = ? and c.state in ({_marks(states)}) and {_NO_DRAFT}",
             (self._scope,),
         )
         for number, name, state, since in found:
@@ -367,7 +373,7 @@ class Queue:
         """Return the current version of a fact and the digest that the log knows it by."""
         found = [] if number is None else self.store.numbered([number])
         row = self.store.conn.execute(
-            f"select v.digest {_CURRENT} where c.fact = ? and c.scope = ?", (number, self._scope)
+            f"select v.digest {_CURRENT} where c.fact = ? and c.scope = ? and {_NO_DRAFT}", (number, self._scope)
         ).fetchone()
         return (found[0], shown(row[0]) or "") if found and row is not None else (None, "")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memcli.errors import NotAllowed, NotFound, NotPermitted, Stale
 from memcli.facts import Fact, Json, Proposal, Scalar, Similar, Tombstone, TombstonePlan
-from memcli.keys import NORMALISER, check_regex, normalise, value_digest
+from memcli.keys import NORMALISER, TombstoneKey, check_regex, normalise, value_digest
 from memcli.store import rows
 from memcli.store.believe import Believing
 from memcli.store.evidence import hits, spoken
@@ -185,14 +185,29 @@ class Removing(Believing):
         self.cascade(number)
 
     def bury(
-        self, match: Match, pattern: str | None, stops: Sequence[bytes], *, scope: int | None, fact: int | None
+        self,
+        match: Match,
+        pattern: str | None,
+        stops: Sequence[bytes],
+        *,
+        scope: int | None,
+        fact: int | None,
+        key: TombstoneKey | None = None,
+        normaliser: int | None = None,
     ) -> Tombstone:
-        """Write a tombstone with its audit event and return it; no scope means everywhere."""
+        """Write a tombstone with its audit event and return it.
+
+        Args:
+            scope: None means everywhere.
+            key: What the digests were made with; None is the file's own.
+            normaliser: The version the texts went through; None is the present one.
+        """
         number = 1 + int(self.conn.execute("select coalesce(max(id), 0) from tombstones").fetchone()[0])
         at = self.tick()
         event = self._seq + 1
         fields: tuple[Field, ...] = (
-            number, str(match), None if pattern is None else pack(pattern), self.store.tombstone_key.id, NORMALISER,
+            number, str(match), None if pattern is None else pack(pattern), (key or self.store.tombstone_key).id,
+            normaliser or NORMALISER,
             fact, event, pack(self.actor.name), str(self.actor.kind), str(self.actor.channel), at,
         )  # fmt: skip
         digest = rows.tombstone_digest(self.key, fields, set(stops), None)
@@ -264,11 +279,7 @@ class Removing(Believing):
         return self._proposal(number)
 
     def _proposal(self, number: int) -> Proposal:
-        columns = ", ".join("p." + name for name in rows.PROPOSAL_FIELDS)
-        raw = self.conn.execute(
-            f"select {columns}, p.seal, f.name from proposals p left join facts f on f.id = p.fact where p.id = ?",
-            (number,),
-        ).fetchone()
+        raw = self.conn.execute(f"{rows.SELECT_PROPOSAL} where p.id = ?", (number,)).fetchone()
         return self.store.reader.proposal(raw)
 
     def settle(self, proposal: Proposal, *, accepted: bool) -> None:

@@ -129,6 +129,30 @@ PROPOSAL_FIELDS = (
     "outcome",
 )
 
+SELECT_PROVENANCE = (
+    f"select {', '.join('p.' + name for name in PROVENANCE_FIELDS)}, p.seal, m.source, m.position, m.role"
+    " from provenance p left join messages m on m.id = p.message"
+)
+"""Selects what `provenance_of` takes; append a `where`."""
+
+_NAMED = ", ".join("f." + name for name in FACT_FIELDS)
+
+SELECT_TOMBSTONE = (
+    f"select {', '.join('t.' + name for name in TOMBSTONE_FIELDS)}, t.scope, t.lifted_at, t.seal, f.name, r.text,"
+    " (select count(*) from audit a where a.target = 't' || t.id and a.op = 'refuse'), e.reason,"
+    f" {_NAMED}, f.seal from tombstones t left join facts f on f.id = t.fact"
+    " left join reasons r on r.seq = t.event left join audit e on e.seq = t.event"
+)
+"""Selects what `Reader.tombstone` takes; append a `where`."""
+
+SELECT_PROPOSAL = (
+    f"select {', '.join('p.' + name for name in PROPOSAL_FIELDS)}, p.seal, {_NAMED}, f.seal"
+    " from proposals p left join facts f on f.id = p.fact"
+)
+"""Selects what `Reader.proposal` takes; append a `where`."""
+
+DERIVATION_FIELDS = ("child", "parent", "how", "recorded_at")
+
 _VERSION = ("id", *VERSION_FIELDS, "retired_at", "erased_at", "digest", "seal")
 _FACT = (*FACT_FIELDS, "seal")
 
@@ -296,17 +320,21 @@ class Reader:
             at=at,
             tool_calls=calls,
             attachments=tuple(more.pop("attachments", ())),
+            extra=tuple((name, words) for name, words in more.pop("extra", ())),
             erased_at=erased_at,
             **more,
         )
 
     def tombstone(self, raw: Row, stops: Iterable[bytes]) -> Tombstone:
-        """Return a tombstone from `TOMBSTONE_FIELDS`, scope, lifted_at, seal, fact name, reason and hits."""
+        """Return a tombstone as `SELECT_TOMBSTONE` selects it."""
         fields = raw[: len(TOMBSTONE_FIELDS)]
-        scope, lifted_at, its_seal, fact, reason, hits = raw[len(TOMBSTONE_FIELDS) :]
+        scope, lifted_at, its_seal, _, reason, hits, why, *held = raw[len(TOMBSTONE_FIELDS) :]
         digest = tombstone_digest(self.key, fields, stops, lifted_at)
         if seal(self.key, "stop", (digest, scope)) != its_seal:
             raise behind_our_back(f"tombstone t{fields[0]}")
+        if reason is not None and seal(self.key, "reason", (reason,)) != why:
+            raise behind_our_back(f"the reason of tombstone t{fields[0]}")
+        fact = None if fields[5] is None else self.name_of(fields[5], held)
         number, match, pattern, _, normaliser, _, _, name, kind, channel, at = fields
         return Tombstone(
             id=f"t{number}",
@@ -323,14 +351,14 @@ class Reader:
         )
 
     def proposal(self, raw: Row) -> Proposal:
-        """Return a proposal from `PROPOSAL_FIELDS`, its seal and its fact's name."""
-        *fields, its_seal, fact = raw
+        """Return a proposal as `SELECT_PROPOSAL` selects it."""
+        fields, (its_seal, *held) = raw[: len(PROPOSAL_FIELDS)], raw[len(PROPOSAL_FIELDS) :]
         if seal(self.key, "proposal", fields) != its_seal:
             raise behind_our_back(f"proposal p{fields[0]}")
         number, _, version, _, op, arguments, reason, name, kind, channel, at, _, _ = fields
         return Proposal(
             id=f"p{number}",
-            fact="" if fact is None else str(fact),
+            fact="" if fields[1] is None else self.name_of(fields[1], held),
             version=0 if version is None else version,
             op=Op(op),
             arguments={} if arguments is None else from_json(unpack(str(arguments))),
@@ -338,6 +366,16 @@ class Reader:
             actor=actor(name, kind, channel),
             at=at,
         )
+
+    def name_of(self, number: int, raw: Row | None) -> str:
+        """Return the id of a fact by its row number, from `FACT_FIELDS` and its seal.
+
+        Raises:
+            Damaged: There is no such fact, or it was changed behind the file's back.
+        """
+        if raw is None or raw[0] != number or seal(self.key, "fact", raw[:-1]) != raw[-1]:
+            raise behind_our_back(f"fact number {number}")
+        return str(raw[1])
 
     def policy(self, raw: Row) -> PolicyRule:
         """Return a rule of the policy from kind, name, value and seal."""
@@ -427,10 +465,10 @@ def grouped(rows: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 def provenance_of(key: bytes, raw: Row) -> Provenance:
-    """Return where a version came from, from `PROVENANCE_FIELDS`, seal, the message's position and role."""
-    *fields, its_seal, position, role = raw
+    """Return where a version came from, as `SELECT_PROVENANCE` selects it."""
+    *fields, its_seal, spoke_in, position, role = raw
     fact, _, source, message, quote, start, stop, verified, _, _ = fields
-    if seal(key, "provenance", fields) != its_seal:
+    if provenance_seal(key, fields, (spoke_in, position, role)) != its_seal:
         raise behind_our_back(f"the evidence of fact number {fact}")
     return Provenance(
         source=f"s{source}",
@@ -441,6 +479,30 @@ def provenance_of(key: bytes, raw: Row) -> Provenance:
         verified=bool(verified),
         span=None if start is None or stop is None else (int(start), int(stop)),
     )
+
+
+def provenance_seal(key: bytes, fields: Row, message: Row) -> bytes:
+    """Return the seal of a piece of evidence.
+
+    What is shown of it beside its own columns is the place of the message, which the row names by a mere number.
+
+    Args:
+        fields: As in `PROVENANCE_FIELDS`.
+        message: Source, position and role of the message; three times None where there is none.
+    """
+    return seal(key, "provenance", (*fields, *message))
+
+
+def derivation(key: bytes, raw: Row) -> tuple[int, int, str, int]:
+    """Return the columns of a derivation from `DERIVATION_FIELDS` and its seal.
+
+    Raises:
+        Damaged: It was changed behind the file's back.
+    """
+    child, parent, how_, recorded_at, its_seal = raw
+    if seal(key, "derivation", (child, parent, how_, recorded_at)) != its_seal:
+        raise behind_our_back(f"the derivation of fact number {child}")
+    return child, parent, how_, recorded_at
 
 
 def how(text: Any) -> How:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memcli import clock, schema
-from memcli.errors import Ambiguous, Busy, Damaged, NotFound, OutOfScope, UsageError
+from memcli.errors import Ambiguous, Busy, Damaged, NoSpace, NotFound, OutOfScope, UsageError
 from memcli.facts import (
     Actor,
     AuditEvent,
@@ -31,6 +31,7 @@ from memcli.facts import (
 from memcli.store import basics, file, rows
 from memcli.store.basics import checked_scope
 from memcli.store.seals import AUDIT_COLUMNS, GENESIS, seal, shown
+from memcli.store.tx_store import Transacted
 from memcli.terms import DEFAULT_SCOPE, READABLE, Admission, Op, State
 from memcli.text import pack
 
@@ -42,10 +43,10 @@ PREFIX = 4
 """The fewest characters of an id that may stand for it."""
 
 _CHUNK = 500
-_AUDIT = ", ".join(AUDIT_COLUMNS)
+_SEALED_AT = len(rows.PROVENANCE_FIELDS)
 
 
-class Store:
+class Store(Transacted):
     """A memory file, opened to look at in one scope; close it, or use it as a context manager.
 
     Args:
@@ -71,6 +72,7 @@ class Store:
         self.bound = None if bound is None else checked_scope(bound)
         self._writing: sqlite3.Connection | None = None
         self._wrote = False
+        self._identity = file.identity(path)
         with file.sentences(str(path)):
             schema.check(conn, str(path))
             self._load(scope)
@@ -82,11 +84,11 @@ class Store:
         self = cls.__new__(cls)
         self.path, self.conn, self.now, self.bound = path, conn, now, None
         self._writing, self._wrote = None, False
+        self._identity = file.identity(path)
         self._load(None)
         return self
 
     def _load(self, scope: str | None) -> None:
-        self.key, self.tombstone_key = basics.read_keys(self.conn, self.path)
         self.refresh()
         asked = None if scope is None else checked_scope(scope)
         if self.bound is not None and asked not in (None, self.bound):
@@ -99,7 +101,8 @@ class Store:
             raise NotFound(f"scope {self.scope} was merged into {into}", hint=f"use --scope {into}")
 
     def refresh(self) -> None:
-        """Read settings and scopes again, as after a change by another process."""
+        """Read keys, settings and scopes again, as after a change by another process."""
+        self.key, self.tombstone_key = basics.read_keys(self.conn, self.path)
         self.settings = basics.read_settings(self.conn, self.key)
         names, self._merged = basics.read_scopes(self.conn, self.key)
         self.reader = rows.Reader(key=self.key, scopes=names)
@@ -141,6 +144,7 @@ class Store:
 
         Raises:
             Busy, NoSpace, Damaged: Nothing was changed.
+            Stale: Another file lies at the path by now.
             Refused: A rule said no; nothing was changed but the record of the refusal.
         """
         from memcli.store.writer import session
@@ -154,6 +158,18 @@ class Store:
             self.refresh()
             self._scrub(conn, must=writer.scrubs)
 
+    @contextmanager
+    def rehearse(self, actor: Actor, reason: str | None = None) -> Iterator["Writer"]:
+        """Give a writer like `write()`, and roll everything back at the end: what it did is what would have happened.
+
+        Raises:
+            Busy, NoSpace, Damaged: The file cannot be written.
+        """
+        from memcli.store.writer import rehearsal
+
+        with file.sentences(str(self.path)), rehearsal(self, self._writer_connection(), actor, reason) as writer:
+            yield writer
+
     def _scrub(self, conn: sqlite3.Connection, *, must: bool) -> None:
         """Drive out what an erase left in free pages, now or after an erase that was held up.
 
@@ -166,15 +182,11 @@ class Store:
 
         def done() -> None:
             with file.immediate(conn):
-                value = ("scrub", "done")
-                conn.execute(
-                    "update settings set value = ?, seal = ? where name = ?",
-                    ("done", seal(self.key, "setting", value), "scrub"),
-                )
+                basics.write_setting(conn, self.key, ("scrub", "done"))
 
         try:
             scrub(conn, str(self.path), done, timeout_s=file.timeout_s() if must else 0)
-        except Busy:
+        except (Busy, NoSpace):
             if must:
                 raise
         self.refresh()
@@ -195,6 +207,7 @@ class Store:
         return Writer(self, self.conn, actor, None, planning=True)
 
     def _writer_connection(self) -> sqlite3.Connection:
+        file.check_same(self.path, self._identity)
         if self._writing is None:
             self._writing = file.connect(self.path, writing=True)
             schema.check(self._writing, str(self.path))
@@ -366,31 +379,41 @@ class Store:
         marks = ",".join("?" * len(found))
         numbers = [row.fact for row in found]
         known = 1 << 62 if known_at is None else known_at
-        evidence: dict[tuple[int, int], list[Provenance]] = {}
-        columns = ", ".join("p." + name for name in rows.PROVENANCE_FIELDS)
+        evidence: dict[tuple[int, int], dict[bytes, Provenance]] = {}
         for raw in self.conn.execute(
-            f"select {columns}, p.seal, m.position, m.role from provenance p left join messages m on m.id = p.message"
-            f" where p.fact in ({marks}) and p.recorded_at <= ? order by p.id",
+            f"{rows.SELECT_PROVENANCE} where p.fact in ({marks}) and p.recorded_at <= ? order by p.id",
             (*numbers, known),
         ):
-            evidence.setdefault((raw[0], raw[1]), []).append(rows.provenance_of(self.key, raw))
+            # By its seal: a row that is there twice says nothing twice.
+            evidence.setdefault((raw[0], raw[1]), {})[raw[_SEALED_AT]] = rows.provenance_of(self.key, raw)
+        edges = self._edges(f"child in ({marks}) and recorded_at <= ? order by parent", *numbers, known)
+        names = self._names({parent for _, parent, _, _ in edges} | {row.field("superseded_by") for row in found})
         parents: dict[int, list[str]] = {}
-        for child, parent, how, recorded_at, its_seal, number in self.conn.execute(
-            "select d.child, f.name, d.how, d.recorded_at, d.seal, d.parent from derivations d"
-            f" join facts f on f.id = d.parent where d.child in ({marks}) and d.recorded_at <= ? order by d.parent",
-            (*numbers, known),
-        ):
-            if seal(self.key, "derivation", (child, number, how, recorded_at)) != its_seal:
-                raise rows.behind_our_back(f"the derivation of fact number {child}")
-            parents.setdefault(child, []).append(parent)
+        for child, parent, _, _ in edges:
+            parents.setdefault(child, []).append(names[parent])
         return [
             self.reader.fact(
                 row,
-                tuple(evidence.get((row.fact, int(row.field("version"))), ())),
+                tuple(evidence.get((row.fact, int(row.field("version"))), {}).values()),
                 tuple(parents.get(row.fact, ())),
             )
             for row in found
         ]
+
+    def _edges(self, where: str, *bound: Any) -> list[tuple[int, int, str, int]]:
+        columns = ", ".join(rows.DERIVATION_FIELDS)
+        found = self.conn.execute(f"select {columns}, seal from derivations where {where}", bound)
+        return [rows.derivation(self.key, raw) for raw in found]
+
+    def _names(self, numbers: set[int | None]) -> dict[int, str]:
+        """Return the ids of facts that others speak of; a number that no fact has is damage."""
+        wanted = sorted(number for number in numbers if number is not None)
+        if not wanted:
+            return {}
+        columns, marks = ", ".join(rows.FACT_FIELDS), ",".join("?" * len(wanted))
+        found = self.conn.execute(f"select {columns}, seal from facts where id in ({marks})", wanted)
+        held = {int(raw[0]): raw for raw in found}
+        return {number: self.reader.name_of(number, held.get(number)) for number in wanted}
 
     def tally(self) -> dict[State, int]:
         """Return how many facts of the scope are in each state now."""
@@ -520,7 +543,10 @@ class Store:
             message.index: message
             for message in self._messages("source = ? and position between ? and ?", number, position - 1, position + 1)
         }
-        source = self.reader.source(self._source_rows("id = ?", number)[0])
+        found = self._source_rows("id = ?", number)
+        if position not in near or not found:
+            raise rows.behind_our_back(f"message {item.message}")
+        source = self.reader.source(found[0])
         return Excerpt(
             provenance=item,
             message=near[position],
@@ -541,13 +567,11 @@ class Store:
         with file.sentences(str(self.path)):
             number = self._number(fact)
             kin: list[tuple[Derivation, Fact]] = []
-            for other, how in self.conn.execute(
-                f"select {theirs}, how from derivations where {mine} = ? order by {theirs}", (number,)
-            ).fetchall():
-                found = self._complete(self._versions("v.fact = ?", other)[-1:], None)
-                for relative in found:
-                    child, parent = (relative.id, fact) if theirs == "child" else (fact, relative.id)
-                    kin.append((Derivation(child=child, parent=parent, how=rows.how(how)), relative))
+            for child, parent, how, _ in self._edges(f"{mine} = ? order by {theirs}", number):
+                other = child if theirs == "child" else parent
+                for relative in self._complete(self._versions("v.fact = ?", other)[-1:], None):
+                    names = (relative.id, fact) if theirs == "child" else (fact, relative.id)
+                    kin.append((Derivation(child=names[0], parent=names[1], how=rows.how(how)), relative))
             return kin
 
     # ---------------------------------------------------------------- tombstones, policy, proposals
@@ -582,14 +606,7 @@ class Store:
 
     def tombstone_rows(self, where: str, *bound: Any) -> list[rows.Row]:
         """Return rows as `Reader.tombstone` takes them."""
-        columns = ", ".join("t." + name for name in rows.TOMBSTONE_FIELDS)
-        return self.conn.execute(
-            f"select {columns}, t.scope, t.lifted_at, t.seal, f.name, r.text,"
-            " (select count(*) from audit a where a.target = 't' || t.id and a.op = 'refuse')"
-            " from tombstones t left join facts f on f.id = t.fact left join reasons r on r.seq = t.event"
-            f" where {where} order by t.id",
-            bound,
-        ).fetchall()
+        return self.conn.execute(f"{rows.SELECT_TOMBSTONE} where {where} order by t.id", bound).fetchall()
 
     def stops(self, tombstone: int) -> list[bytes]:
         """Return the digests that a tombstone stops."""
@@ -603,11 +620,9 @@ class Store:
 
     def proposals(self) -> list[Proposal]:
         """Return the proposals of the scope that wait for a person, oldest first."""
-        columns = ", ".join("p." + name for name in rows.PROPOSAL_FIELDS)
         with file.sentences(str(self.path)):
             found = self.conn.execute(
-                f"select {columns}, p.seal, f.name from proposals p left join facts f on f.id = p.fact"
-                " where p.settled_at is null and p.scope = ? order by p.id",
+                f"{rows.SELECT_PROPOSAL} where p.settled_at is null and p.scope = ? order by p.id",
                 (self.scope_number,),
             )
             return [self.reader.proposal(raw) for raw in found]
@@ -615,13 +630,22 @@ class Store:
     # ---------------------------------------------------------------- the log
 
     def head(self) -> tuple[int, str]:
-        """Return how many events the log has and the hash of the newest."""
+        """Return how many events the log has and the hash of the newest.
+
+        Raises:
+            Damaged: The newest event is not the one that was recorded last.
+        """
         with file.sentences(str(self.path)):
+            self._check_head()
             row = self.conn.execute("select seq, hash from audit order by seq desc limit 1").fetchone()
         return (0, shown(GENESIS) or "") if row is None else (row[0], shown(row[1]) or "")
 
     def events(self, query: EventQuery = EventQuery()) -> list[AuditEvent]:
         """Return events oldest first; with a limit, the newest that many."""
+        return list(self.each_event(query))
+
+    def each_event(self, query: EventQuery = EventQuery()) -> Iterator[AuditEvent]:
+        """Yield what `events` returns, one by one, however many there are."""
         where, bound = (["1"], []) if query.all_scopes else self._of_scope()
         if query.fact is not None:
             where.append("a.target = ?")
@@ -632,22 +656,32 @@ class Store:
         if query.since is not None:
             where.append("a.at >= ?")
             bound.append(query.since)
-        return self._events(where, bound, -1 if query.limit is None else query.limit)
+        return self._events(where, bound, query.limit)
 
     def _of_scope(self) -> tuple[list[str], list[Any]]:
         numbers = [number for number in self.reader.scopes if self._final(number) == self.scope_number]
         return [f"(a.scope is null or a.scope in ({','.join('?' * len(numbers))}))"], list(numbers)
 
-    def _events(self, where: Sequence[str], bound: Sequence[Any], limit: int) -> list[AuditEvent]:
-        columns = ", ".join("a." + name for name in AUDIT_COLUMNS)
+    def _check_head(self) -> None:
+        from memcli.store.roll import check_head  # start-up: `show` asks nothing of the log
+
+        check_head(self.conn, self.key)
+
+    def _events(self, where: Sequence[str], bound: Sequence[Any], limit: int | None = None) -> Iterator[AuditEvent]:
+        columns, said, newest = ", ".join("a." + name for name in AUDIT_COLUMNS), " and ".join(where), ""
+        if limit is not None:  # behind the first one that is too many
+            older = f"select a.seq from audit a where {said} order by a.seq desc limit 1 offset ?"
+            newest, bound = f" and a.seq > coalesce(({older}), -1)", (*bound, *bound, limit)
         with file.sentences(str(self.path)):
+            self._check_head()
             found = self.conn.execute(
                 f"select {columns}, a.hash, (select b.hash from audit b where b.seq = a.seq - 1), r.text"
                 " from audit a left join reasons r on r.seq = a.seq"
-                f" where {' and '.join(where)} order by a.seq desc limit ?",
-                (*bound, limit),
-            ).fetchall()
-            return [rows.event(raw[:-2], raw[-2], self.reader.scopes, self._reason(raw)) for raw in reversed(found)]
+                f" where {said}{newest} order by a.seq",
+                bound,
+            )
+            for raw in found:
+                yield rows.event(raw[:-2], raw[-2], self.reader.scopes, self._reason(raw))
 
     def event(self, name: str) -> AuditEvent:
         """Return one event by its id (`e41`) or number.
@@ -657,7 +691,7 @@ class Store:
         """
         match = re.fullmatch(r"[e#]?(\d{1,18})", name.strip().lower())
         where, bound = self._of_scope()
-        found = self._events([*where, "a.seq = ?"], [*bound, int(match[1])], 1) if match else []
+        found = list(self._events([*where, "a.seq = ?"], [*bound, int(match[1])])) if match else []
         if not found:
             raise NotFound(f"no event of {self.scope} is called {name}", hint="list them with `mem log`")
         return found[0]
@@ -668,7 +702,7 @@ class Store:
         Raises:
             NotFound: Nothing was changed yet.
         """
-        changes = (Op.ADD, Op.CORRECT, Op.RETRACT, Op.VERIFY, Op.DISPUTE, Op.ACCEPT, Op.UNDO, Op.MERGE)
+        changes = (Op.ADD, Op.CORRECT, Op.RETRACT, Op.VERIFY, Op.DISPUTE, Op.ACCEPT, Op.UNDO, Op.MERGE, Op.CONDENSE)
         found = next((item for item in reversed(self.events()) if item.op in changes), None)
         if found is None:
             raise NotFound(f"nothing was changed in {self.scope} yet", hint="see the log with `mem log --all-scopes`")
@@ -713,6 +747,8 @@ class Store:
         return self.one(
             "select (select coalesce(sum(facts), 0) from tallies where scope = ?1"
             " and state in ('tentative', 'disputed'))"
+            " - (select count(*) from current c where c.scope = ?1 and c.state = 'tentative' and c.fact in"
+            " (select s.fact from staged s join transactions t on t.id = s.tx where t.status = 'open'))"
             " + (select count(*) from proposals where scope = ?1 and settled_at is null)",
             self.scope_number,
         )

@@ -1,13 +1,15 @@
 """Bringing an older file to the present schema, after a backup."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memcli import clock, schema
 from memcli.errors import Damaged, WrongSchema
 from memcli.facts import Actor, Micros
-from memcli.store import file, views
+from memcli.store import basics, file, roll, rows, views
+from memcli.store.seals import seal
 from memcli.store.store import Store
 from memcli.terms import Op
 
@@ -21,18 +23,37 @@ def upgrade(place: Path, *, actor: Actor, now: Callable[[], Micros]) -> tuple[li
     if version == schema.VERSION:
         return [], None
     conn = file.connect(place, writing=True)
+    backup = _backup_path(place, version, now())
     try:
-        backup = _backup(conn, place, version, now())
-        with file.immediate(conn):
-            if _version(conn, place) == schema.VERSION:  # another process was faster
-                backup.unlink()
-                return [], None
-            applied = schema.upgrade(conn)
-            _record(place, conn, actor, applied, now)
+        with _kept_if_used(backup):
+            _back_up(conn, backup)
+            with file.immediate(conn):
+                if _version(conn, place) == schema.VERSION:  # another process was faster
+                    raise _Done
+                applied = schema.upgrade(conn)
+                _seal_anew(conn, place)
+                _record(place, conn, actor, applied, now)
         file.close(conn, wrote=True)
         return applied, backup
+    except _Done:
+        return [], None
     finally:
         conn.close()
+
+
+class _Done(Exception):
+    """There was nothing left to do."""
+
+
+@contextmanager
+def _kept_if_used(backup: Path) -> Iterator[None]:
+    """Take the backup away where nothing was changed, so that no half of one is taken for a whole."""
+    try:
+        yield
+    except BaseException:
+        for end in ("", "-journal", "-wal", "-shm"):
+            Path(f"{backup}{end}").unlink(missing_ok=True)
+        raise
 
 
 def _seen(place: Path) -> int:
@@ -59,15 +80,40 @@ def _version(conn: sqlite3.Connection, place: Path) -> int:
     return version
 
 
-def _backup(conn: sqlite3.Connection, place: Path, version: int, moment: Micros) -> Path:
+def _backup_path(place: Path, version: int, moment: Micros) -> Path:
     stamp = clock.format_instant(moment - moment % 1_000_000).replace(":", "")
-    target = place.with_name(f"{place.name}.schema{version}.{stamp}.backup")
+    return place.with_name(f"{place.name}.schema{version}.{stamp}.backup")
+
+
+def _back_up(conn: sqlite3.Connection, target: Path) -> None:
     copy = sqlite3.connect(target)
     try:
         conn.backup(copy)
     finally:
         copy.close()
-    return target
+
+
+def _seal_anew(conn: sqlite3.Connection, place: Path) -> None:
+    """Seal evidence together with the place of its message, and count the rows of which no event speaks.
+
+    Before schema 3 neither was so.
+
+    Raises:
+        Damaged: A row that would be sealed or counted was changed behind the file's back.
+    """
+    key, _ = basics.read_keys(conn, place)
+    columns = len(rows.PROVENANCE_FIELDS)
+    fresh: list[tuple[bytes, int]] = []
+    for *raw, number in conn.execute(rows.SELECT_PROVENANCE.replace(" from ", ", p.id from ", 1)):
+        fields, (its_seal, *message) = raw[:columns], raw[columns:]
+        if seal(key, "provenance", fields) != its_seal:
+            raise rows.behind_our_back(f"the evidence of fact number {fields[0]}")
+        fresh.append((rows.provenance_seal(key, fields, message), number))
+    conn.executemany("update provenance set seal = ? where id = ?", fresh)
+    for raw in conn.execute(f"select {', '.join(rows.DERIVATION_FIELDS)}, seal from derivations"):
+        rows.derivation(key, raw)
+    newest = conn.execute("select seq, hash from audit order by seq desc limit 1").fetchone()
+    roll.count_anew(conn, key, newest)
 
 
 def _record(place: Path, conn: sqlite3.Connection, actor: Actor, applied: list[str], now: Callable[[], Micros]) -> None:
@@ -77,3 +123,4 @@ def _record(place: Path, conn: sqlite3.Connection, actor: Actor, applied: list[s
     views.rebuild(conn, None, store.settings["encoding"])
     writer = Writer(store, conn, actor, None)
     writer.event(Op.MIGRATE, None, reason="applied " + ", ".join(applied))
+    writer.finish()

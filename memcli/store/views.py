@@ -32,6 +32,9 @@ _JOINED = (
 _MARK = "\ue000"
 _READABLE = tuple(sorted(READABLE))
 
+RECOUNTED = 1000
+"""About how many token counts are counted again to see whether they are right; of a small file, all."""
+
 
 def terms(text: str, *, query: bool = False) -> Iterator[str]:
     """Yield the words of a text as the index holds them.
@@ -208,8 +211,15 @@ def _recount(conn: sqlite3.Connection, counter: Callable[[str], int], encoding: 
     return len(rows)
 
 
-def differences(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield (place, what is wrong) where a view differs from what it is derived from."""
+def differences(
+    conn: sqlite3.Connection, counter: Callable[[str], int] | None, encoding: str | None
+) -> Iterator[tuple[str, str]]:
+    """Yield (place, what is wrong) where a view differs from what it is derived from.
+
+    Args:
+        counter: Counts tokens, of some versions; None where that cannot be done.
+        encoding: What the file counts in; None where it does not say.
+    """
     truth = (
         "select v.fact, v.id, f.scope, v.state, f.subject, v.valid_from, v.valid_to from versions v"
         " join facts f on f.id = v.fact where v.retired_at is null and f.erased_at is null"
@@ -223,6 +233,7 @@ def differences(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
             yield f"current, fact number {row[0]}", f"the view of current states {what}"
     yield from _tally_differences(conn)
     yield from _index_differences(conn)
+    yield from _count_differences(conn, counter, encoding)
 
 
 def _tally_differences(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
@@ -231,6 +242,30 @@ def _tally_differences(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
     for first, second in ((real, kept), (kept, real)):
         for row in conn.execute(f"select * from ({first} except {second}) limit 20"):
             yield f"tallies, {row[1]}", "the tally of a state differs from the facts it counts"
+            return
+
+
+def _count_differences(
+    conn: sqlite3.Connection, counter: Callable[[str], int] | None, encoding: str | None
+) -> Iterator[tuple[str, str]]:
+    for (number,) in conn.execute(
+        "select t.row from token_counts t left join versions v on v.id = t.row where v.text is null limit 20"
+    ):
+        yield f"token_counts, row {number}", "counts the tokens of words that are not there"
+    if encoding is None:
+        return
+    for (number,) in conn.execute("select row from token_counts where encoding <> ? limit 20", (encoding,)):
+        yield f"token_counts, row {number}", f"is no count in {encoding}"
+    if counter is None:
+        return
+    whole = conn.execute("select count(*) from token_counts").fetchone()[0]
+    for number, tokens, text in conn.execute(
+        "select t.row, t.tokens, v.text from token_counts t join versions v on v.id = t.row"
+        " where v.text is not null and t.encoding = ? and t.row % ? = 0 order by t.row",
+        (encoding, 1 + whole // RECOUNTED),
+    ):
+        if counter(unpack(text)) != tokens:
+            yield f"token_counts, row {number}", "is no count of the words it belongs to"
             return
 
 

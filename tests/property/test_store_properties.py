@@ -33,6 +33,7 @@ from memcli.store import Store, create, open_store
 from memcli.store.check import check
 from memcli.store.writer import Writer
 from memcli.terms import FINAL, Admission, How, Kind, Match, Op, State
+from tests import tx_files
 from tests.files import ANNA, API, BOB, DAY, EXTRACTOR, SCRIPT, START, Clock, behind, chat
 
 EVERYTHING = FactQuery(states=frozenset(State), any_validity=True)
@@ -396,6 +397,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory.act(what, chance.randrange(10_000), ANNA, chance.choice(VALUES))
     memory.change(ANNA, lambda write: write.set_policy(PolicyRule(kind="source", name="crm", value="0.7")))
     memory.change(ANNA, lambda write: write.add(Claim(text="tea is hot", confidence=0.8, rule="FACT:")))
+    tx_files.fill(memory.store)
     assert check(memory.store) == []
     memory.store.close()
     with behind(memory.path) as conn:

@@ -12,12 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-WORDS = frozenset({"terms", "errors", "record", "digest", "facts"})
+WORDS = frozenset({"terms", "errors", "record", "digest", "facts", "tx"})
 VALUES = WORDS | {"clock", "keys", "text", "wire"}
 CORE = frozenset({"review", "recall", "extract", "condense", "evals", "transactions", "budget", "exchange"})
 EVERYTHING = VALUES | CORE | {
     "schema", "store", "tokens", "render", "integrations", "command", "changes", "bring", "budget_input", "wire_budget",
-    "oracle", "tour", "cli",
+    "oracle", "tour", "cli", "wire_eval", "wire_tx", "diff", "restore", "api",
 }  # fmt: skip
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -26,17 +26,21 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "digest": frozenset(),
     "errors": frozenset({"terms"}),
     "facts": frozenset({"terms", "errors", "record"}),
+    "tx": frozenset({"terms", "errors", "record", "facts"}),
     "clock": WORDS | {"text"},
     "text": WORDS,
     "keys": WORDS | {"text"},
     "wire": WORDS | {"clock", "text"},
     "tokens": WORDS,
     "schema": VALUES,
-    "store": VALUES | {"schema", "tokens"},
+    # The checks and the gate are pure; the writer asks them inside its lock, about rows that only it can see.
+    "store": VALUES | {"schema", "tokens", "transactions"},
     "command": VALUES,
     "oracle": VALUES | {"command"},
     "changes": VALUES,
     "bring": VALUES | {"exchange", "extract"},
+    "diff": VALUES,
+    "restore": VALUES | {"exchange"},
     "budget": VALUES - {"clock"},
     "budget_input": VALUES | {"exchange", "budget"},
     "wire_budget": VALUES | {"budget"},
@@ -44,10 +48,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "recall": VALUES,
     "review": VALUES | {"changes"},
     "extract": VALUES | {"command"},
-    "condense": VALUES,
-    "transactions": VALUES,
-    "evals": VALUES | {"recall"},
-    "render": VALUES | CORE,
+    "condense": VALUES | {"command"},
+    "transactions": VALUES | {"command"},
+    "evals": VALUES | {"recall", "command", "bring", "extract"},
+    "wire_eval": VALUES | {"evals"},
+    "wire_tx": VALUES | {"transactions"},
+    "api": VALUES | {"store", "transactions", "wire_tx"},
+    "render": VALUES | CORE | {"diff"},
     "integrations": EVERYTHING - {"cli", "render"},
     "cli": EVERYTHING,
     "__main__": frozenset({"cli"}),
@@ -55,15 +62,21 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 """What each part may import while it runs. `__init__` is memcli itself, of which every part may ask the version."""
 
-MAY_NAME = dict.fromkeys([*(CORE - {"budget"}), "render", "changes", "bring", "oracle"], frozenset({"store"}))
+MAY_NAME = dict.fromkeys(
+    [*(CORE - {"budget"}), "render", "changes", "bring", "oracle", "restore"], frozenset({"store"})
+) | {"__init__": VALUES | {"api", "store"}}
 """What a part may import under `if TYPE_CHECKING` besides: it is given a store and never makes one."""
+
+FOREIGN_DATABASES = tuple(f"memcli.exchange.{part}" for part in ("databases", "shapes", "memories.*", "transcripts.*"))
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "typer": ("memcli.cli.*",),
     "rich": ("memcli.render*", "memcli.cli"),
-    "sqlite3": ("memcli.schema", "memcli.store.*", "memcli.exchange.memories.*", "memcli.exchange.transcripts.*"),
-    "sqlite_utils": ("memcli.schema", "memcli.store.*", "memcli.exchange.memories.*", "memcli.exchange.transcripts.*"),
+    "sqlite3": ("memcli.schema", "memcli.store.*", *FOREIGN_DATABASES),
+    "sqlite_utils": ("memcli.schema", "memcli.store.*", *FOREIGN_DATABASES),
     "tiktoken": ("memcli.tokens",),
+    "detect_secrets": ("memcli.exchange.secrets",),
+    "llm": ("memcli.integrations.llm_extractor",),
     "click": (),
     "pydantic": (),
 }

@@ -18,6 +18,7 @@ from memcli.facts import Claim, FactQuery, PolicyRule
 from memcli.store import Store, create, migrate, open_store
 from memcli.store.check import check, verify_log
 from memcli.terms import Admission, How, Match, Op, State
+from tests import tx_files
 from tests.files import ANNA, SCRIPT, add, behind, chat, cite, city, correct, memory, newest, reject, take, texts
 
 EVENT = (
@@ -28,7 +29,7 @@ FOREIGN = "no such function: mem_writer"
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a closed file with rows in every guarded table."""
+    """Return a closed file with facts, evidence, tombstones, a policy and a proposal."""
     place = tmp_path / "m.db"
     with memory(place) as store:
         source = take(store, chat("I live in Berlin", "noted"))
@@ -48,6 +49,14 @@ def fill_the_rest(store) -> None:
         write.propose(Op.RETRACT, write.fact(1), {"why": "old"})
 
 
+@pytest.fixture
+def full(path: Path) -> Path:
+    """Return that file with rows in every guarded table."""
+    with memory(path) as store:
+        tx_files.fill(store)
+    return path
+
+
 def digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
@@ -61,9 +70,9 @@ def readable(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("table", schema.GUARDED)
-def test_a_foreign_program_cannot_change_a_guarded_table(path, table):
-    before = digest(path)
-    with behind(path) as conn:
+def test_a_foreign_program_cannot_change_a_guarded_table(full, table):
+    before = digest(full)
+    with behind(full) as conn:
         names = [row[1] for row in conn.execute(f"pragma table_info({table})")]
         row = conn.execute(f"select * from {table} limit 1").fetchone()
         assert row is not None
@@ -81,12 +90,12 @@ def test_a_foreign_program_cannot_change_a_guarded_table(path, table):
             with pytest.raises(sqlite3.OperationalError, match=FOREIGN):
                 conn.execute(sql, bound)
         assert conn.execute(f"select * from {table} limit 1").fetchone() == row
-    assert digest(path) == before
+    assert digest(full) == before
 
 
 @pytest.mark.parametrize("table", schema.KEPT)
-def test_no_row_that_is_kept_can_be_deleted_even_with_the_function(path, table):
-    with behind(path, as_mem=True) as conn, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
+def test_no_row_that_is_kept_can_be_deleted_even_with_the_function(full, table):
+    with behind(full, as_mem=True) as conn, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
         conn.execute(f"delete from {table}")
 
 
@@ -319,7 +328,7 @@ def test_a_cut_tail_is_caught_by_a_head_that_was_pinned(path):
 
     with open_store(path) as store:
         shallow = verify_log(store, head=head, deep=False).findings
-        assert [finding.code for finding in shallow] == ["head-missing"]
+        assert [finding.code for finding in shallow] == ["head-differs", "head-missing"]
 
 
 def test_a_hole_in_the_log_is_named(path):
@@ -339,6 +348,8 @@ def old_file(path: Path) -> None:
         city(store, "Berlin")
     with behind(path, as_mem=True) as conn:
         conn.execute("begin immediate")
+        conn.execute("pragma foreign_keys = off")
+        tx_files.step_back(conn)
         for table in ("current", "tallies", "token_counts", "words", "grams"):
             conn.execute(f"drop table {table}")
         conn.execute("delete from _sqlite_migrations where name = 'm002_views'")
@@ -355,15 +366,42 @@ def test_an_older_file_is_refused_until_it_is_migrated_and_a_backup_is_kept(tmp_
         open_store(path)
     steps, backup = migrate(path, actor=ANNA)
 
-    assert steps == ["m002_views"]
+    assert steps == ["m002_views", "m003_transactions"]
     assert readable(path) == ["Anna lives in Berlin", "tea is hot"]
     with open_store(path) as store:
         assert check(store) == []
-        assert newest(store, Op.MIGRATE).reason == "applied m002_views"
+        assert newest(store, Op.MIGRATE).reason == "applied m002_views, m003_transactions"
     assert backup is not None
     with pytest.raises(WrongSchema, match="older"):
         open_store(backup)
     assert migrate(path, actor=ANNA) == ([], None)
+
+
+def test_a_file_from_before_transactions_keeps_its_facts_and_its_policy_and_gets_transactions(tmp_path):
+    path = tmp_path / "m.db"
+    with memory(path) as store:
+        add(store, "tea is hot")
+        with store.write(ANNA) as write:
+            write.set_policy(PolicyRule(kind="source", name="crm", value="0.7"))
+    with behind(path, as_mem=True) as conn:
+        conn.execute("begin immediate")
+        tx_files.step_back(conn)
+        conn.execute("commit")
+        assert schema.digest(conn) == schema.DIGESTS[2]
+
+    with pytest.raises(WrongSchema, match="older"):
+        open_store(path)
+    steps, backup = migrate(path, actor=ANNA)
+
+    assert steps == ["m003_transactions"]
+    assert backup is not None
+    with open_store(path) as store:
+        assert check(store) == []
+        assert texts(store.facts()) == ["tea is hot"]
+        assert [(rule.kind, rule.name, rule.value) for rule in store.policy()] == [("source", "crm", "0.7")]
+        tx_files.fill(store)
+        assert check(store) == []
+        assert [tx.status for tx in store.transactions()] == ["committed", "committed", "open"]
 
 
 def test_a_schema_made_step_by_step_is_the_pinned_one():
