@@ -1,17 +1,33 @@
 """Transcripts into the file, and facts out of transcripts: what the commands and the tour do, and what became of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memcli import exchange, wire
-from memcli.errors import Refused, Unreadable
-from memcli.extract import extract, run_extractor
-from memcli.facts import Actor, Claim, Imported, ImportReport, Json, Message, Written
+from memcli.errors import Conflict, Refused, Unreadable
+from memcli.extract import Reader, said_read, stretches, was_read
+from memcli.facts import (
+    Actor,
+    Claim,
+    Conversation,
+    EventQuery,
+    Imported,
+    ImportReport,
+    Json,
+    Message,
+    Remembered,
+    Warned,
+    Written,
+)
+from memcli.terms import Op
 
 if TYPE_CHECKING:
     from memcli.store.store import Store
+    from memcli.store.writer import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,52 +48,135 @@ def import_files(
     format_: str,
     encoding: str | None,
     dry_run: bool,
+    progress: Callable[[str, int], None] = lambda _path, _count: None,
 ) -> Brought:
-    """Keep each file's conversations in one transaction a file, and return what was new.
+    """Keep what stands in each file, in one transaction a file, and return what was new; a folder is all its files.
+
+    Args:
+        dry_run: Do all of it and keep nothing, so that the plan is what would happen.
+        progress: Is told the path and how many things were taken from it so far.
 
     Raises:
         UsageError: There is no such format or encoding.
+        NotPermitted: A memory store, whose facts enter this file only through transactions.
     """
     reports: list[ImportReport] = []
     sources: list[Imported] = []
     problem: Unreadable | None = None
-    for path in paths:
+    for path in exchange.places(paths):
+        began = store.rehearse(actor, reason) if dry_run else store.write(actor, reason)
+        tally = Tally(progress=partial(progress, path))
         try:
-            opened = exchange.open_file(path, format=format_, encoding=encoding)
+            # The file is closed, and known to be the same as when it was opened, before anything is committed.
+            with began as write, exchange.reading(path, format=format_, encoding=encoding) as place:
+                tally.take(write, place)
         except Unreadable as error:
             problem = problem or error
             reports.append(ImportReport(path=path, format=None, tried=error.tried, roles={}, error=error.message))
             continue
-        taken = _take(store, actor, reason, opened, dry_run=dry_run)
-        reports.append(_report(opened, taken))
-        sources += taken
+        reports.append(tally.report(place))
+        sources += [_planned(item) for item in tally.sources] if dry_run else tally.sources
     return Brought(reports=tuple(reports), sources=tuple(sources), problem=problem)
 
 
-def _take(
-    store: "Store", actor: Actor, reason: str | None, opened: exchange.Opened, *, dry_run: bool
-) -> list[Imported]:
-    if dry_run:
-        planner = store.planner(actor)
-        return [planner.plan_take(conversation) for conversation in opened.conversations]
-    with store.write(actor, reason) as write:
-        return [write.take(talk, path=opened.path, digest=opened.digest) for talk in opened.conversations]
+def _planned(item: Imported) -> Imported:
+    """Return what a rehearsal says of a source; one that it made has no id yet."""
+    return item if item.same else replace(item, source="")
 
 
-def _report(opened: exchange.Opened, taken: Sequence[Imported]) -> ImportReport:
-    turns = [turn for conversation in opened.conversations for turn in conversation.turns]
-    return ImportReport(
-        path=opened.path,
-        format=opened.format,
-        tried=opened.tried,
-        conversations=len(opened.conversations),
-        messages=len(turns),
-        roles=Counter(str(turn.role) for turn in turns),
-        tool_calls=sum(len(turn.tool_calls) for turn in turns),
-        new=sum(item.new for item in taken),
-        same=sum(item.same for item in taken),
-        warnings=opened.warnings,
-    )
+class Tally:
+    """What is taken from one file, counted while it goes by.
+
+    Args:
+        progress: Is told how many things were taken so far.
+    """
+
+    def __init__(self, *, progress: Callable[[int], None]) -> None:
+        self.sources: list[Imported] = []
+        self._progress = progress
+        self._counts: Counter[str] = Counter()
+        self._roles: Counter[str] = Counter()
+        self._mapped: Counter[str] = Counter()
+        self._more: list[Warned] = []
+
+    def take(self, write: "Writer", place: exchange.Reading) -> None:
+        """Take everything that stands in a file through the writer of a transaction."""
+        remembered: list[Remembered] = []
+        stopped = False
+        for count, item in enumerate(place.found, start=1):
+            if isinstance(item, Conversation):
+                self._conversation(write, place, item)
+            elif isinstance(item, Remembered):
+                remembered.append(item)
+            else:
+                stopped = True
+                self._counts["tombstones"] += 1
+                self._counts["new" if write.take_stop(item) is not None else "same"] += 1
+            if count % 100 == 0:
+                self._progress(count)
+        if stopped:
+            self._stops(write)
+        if remembered:
+            self._facts(write, place, remembered)
+
+    def _conversation(self, write: "Writer", place: exchange.Reading, talk: Conversation) -> None:
+        taken = write.take(talk, path=place.path, digest=place.digest)
+        self.sources.append(taken)
+        self._counts["conversations"] += 1
+        self._counts["messages"] += len(talk.turns)
+        self._counts["new"] += taken.new
+        self._counts["same"] += taken.same
+        for turn in talk.turns:
+            self._roles[str(turn.role)] += 1
+            self._counts["tool_calls"] += len(turn.tool_calls)
+            self._counts["undated"] += turn.at is None
+
+    def _facts(self, write: "Writer", place: exchange.Reading, items: list[Remembered]) -> None:
+        taken, outcomes = write.remember(items, path=place.path, digest=place.digest)
+        self.sources.append(taken)
+        for item, outcome in zip(items, outcomes, strict=True):
+            self._counts["facts"] += 1
+            self._counts["undated"] += item.at is None
+            self._counts[_counted(outcome)] += 1
+            if item.status is not None or item.ended is not None:
+                became = outcome.code if isinstance(outcome, Refused) else outcome.fact.state
+                self._mapped[f"{item.status or item.ended} → {became}"] += 1
+
+    def _stops(self, write: "Writer") -> None:
+        ended, proposed = write.apply_stops()
+        for what, ids in (("rejected here too", ended), ("proposed for rejection", proposed)):
+            if ids:
+                message = f"{len(ids):,} of what stood is {what}, because a tombstone that came in stops it"
+                self._more.append(Warned(line=None, message=message))
+
+    def report(self, place: exchange.Reading) -> ImportReport:
+        """Return what became of the file."""
+        counted = self._counts
+        warnings = sorted((*place.warnings, *self._more), key=lambda item: (item.line is None, item.line or 0))
+        return ImportReport(
+            path=place.path,
+            format=place.format,
+            tried=place.tried,
+            roles=dict(self._roles),
+            mapped=dict(self._mapped),
+            warnings=tuple(warnings),
+            conversations=counted["conversations"],
+            messages=counted["messages"],
+            tool_calls=counted["tool_calls"],
+            facts=counted["facts"],
+            tombstones=counted["tombstones"],
+            undated=counted["undated"],
+            new=counted["new"],
+            same=counted["same"],
+            refused=counted["refused"],
+            conflicting=counted["conflicting"],
+        )
+
+
+def _counted(outcome: Written | Refused) -> str:
+    if isinstance(outcome, Refused):
+        return "conflicting" if isinstance(outcome, Conflict) else "refused"
+    return {"held": "conflicting", "same": "same", "corroborated": "same"}.get(outcome.outcome, "new")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +190,18 @@ class Offered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """What became of an extraction, claim by claim, over so many messages."""
+    """What became of an extraction, claim by claim, over so many messages.
+
+    Args:
+        skipped: Messages that the same reader has read before.
+        problem: Why it ended early; what was read until then is kept.
+    """
 
     messages: int
     outcomes: tuple[Offered, ...]
     dry_run: bool
+    skipped: int = 0
+    problem: Unreadable | None = None
 
     def ids(self) -> list[str]:
         """Return the ids of the facts that were made or met."""
@@ -119,6 +225,8 @@ class Extracted:
         counts = ", ".join(f"{number} {end}" for end, number in self.counts().items()) or "none"
         offered = f"{len(self.outcomes):,} {'fact' if len(self.outcomes) == 1 else 'facts'} offered"
         lines.append(f"{self.messages:,} messages read, {offered}: {counts}")
+        if self.skipped:
+            lines.append(f"{self.skipped:,} were read before · --all reads them again")
         if self.dry_run:
             lines.append("nothing changed · leave out --dry-run")
         return "\n".join(lines)
@@ -155,35 +263,97 @@ def extract_sources(
     reason: str | None,
     names: Sequence[str],
     *,
-    command: str | None,
-    timeout_s: float,
+    reader: Reader,
+    batch: int | None = None,
+    again: bool = False,
     dry_run: bool,
 ) -> Extracted:
     """Read the messages of sources, all of the scope without names, and offer what they say as facts.
 
+    Messages that this reader has read before are passed over. Each batch is written in one transaction.
+
     Args:
-        command: An extractor to run instead of the built-in rules; it runs before anything is locked.
-        timeout_s: Seconds it may take.
+        reader: Whoever reads; it is also told the facts of the scope that a prompt may read.
+        batch: The most messages of one source that are read at a time; None is all of them, of all sources.
+        again: Read also what was read before.
 
     Raises:
         NotFound: There is no such source.
         NotPermitted: Facts enter this file only through transactions.
-        Unreadable: The extractor gave no answer.
+        Unreadable: The reader gave no answer, and nothing was read before.
     """
+    whole = _messages(store, names)
+    fresh = whole if again else [_unread(store, reader, messages) for messages in whole]
+    outcomes: list[Offered] = []
+    read, problem = 0, None
+    # A reader that is asked about an empty file at least shows that it can be asked.
+    batches = _batches(fresh, reader, batch) if any(whole) or not reader.whole else iter([()])
+    for messages in batches:
+        try:
+            claims = reader.read(messages, list(store.facts()))
+        except Unreadable as error:
+            if not read:
+                raise
+            problem = Unreadable(error.path, error.why, hint="what was read before is kept; run it again to go on")
+            break
+        read += len(messages)
+        if dry_run:
+            outcomes += (Offered(claim=claim) for claim in claims)
+        elif messages:
+            outcomes += _offer_all(store, actor, reason, claims, read=messages, by=reader.name)
+    return Extracted(
+        messages=read,
+        skipped=sum(map(len, whole)) - sum(map(len, fresh)),
+        outcomes=tuple(outcomes),
+        dry_run=dry_run,
+        problem=problem,
+    )
+
+
+def _messages(store: "Store", names: Sequence[str]) -> list[list[Message]]:
+    """Return the messages of each source that is named, or of all in the scope that are no single statements."""
     sources = [store.source(name) for name in names] or [item for item in store.sources() if item.format != "statement"]
-    messages: list[Message] = [message for item in sources for message in store.messages(item.id)]
-    if command is None:
-        claims = [claim for item in sources for claim in extract([m for m in messages if m.source == item.id])]
-    else:
-        claims = run_extractor(command, messages, list(store.facts()), timeout_s=timeout_s)
-    if dry_run or not claims:
-        return Extracted(
-            messages=len(messages), outcomes=tuple(Offered(claim=claim) for claim in claims), dry_run=dry_run
-        )
+    return [store.messages(item.id) for item in sources]
+
+
+def _unread(store: "Store", reader: Reader, messages: Sequence[Message]) -> list[Message]:
+    """Return the messages of one source that the log does not know as read."""
+    if not messages:
+        return []
+    events = store.events(EventQuery(fact=messages[0].source, op=Op.EXTRACT))
+    known = was_read(reader.name, (event.reason for event in events))
+    return [message for message in messages if not known(message.index)]
+
+
+def _batches(sources: Sequence[Sequence[Message]], reader: Reader, size: int | None) -> Iterator[Sequence[Message]]:
+    """Yield what is read at a time: never more than `size` messages, and then of one source."""
+    if size is None and reader.whole:
+        together = [message for messages in sources for message in messages]
+        if together:
+            yield together
+        return
+    for messages in sources:
+        step = size or max(1, len(messages))
+        for start in range(0, len(messages), step):
+            yield messages[start : start + step]
+
+
+def _offer_all(
+    store: "Store",
+    actor: Actor,
+    reason: str | None,
+    claims: Sequence[Claim],
+    *,
+    read: Sequence[Message],
+    by: str,
+) -> list[Offered]:
+    """Offer claims and write down which messages were read, in one transaction."""
     with store.write(actor, reason) as write:
         offered = [_offer(write.offer, claim) for claim in claims]
-    outcomes = tuple(_as_kept(store, item) for item in offered)
-    return Extracted(messages=len(messages), outcomes=outcomes, dry_run=False)
+        for source, found in groupby(read, key=lambda message: message.source):
+            for first, last in stretches(found):
+                write.event(Op.EXTRACT, source, reason=said_read(by, first, last))
+    return [_as_kept(store, item) for item in offered]
 
 
 def _as_kept(store: "Store", item: Offered) -> Offered:
@@ -202,6 +372,4 @@ def _offer(offer: "Offer", claim: Claim) -> Offered:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Offer = Callable[[Claim], Written | Refused]

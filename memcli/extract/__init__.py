@@ -7,7 +7,8 @@ sentence about "the user"; one that is kept as free text keeps the user's own wo
 unknown: the rules invent neither.
 """
 
-from memcli.extract.command import EXTRACTOR_RULE, run_extractor
+from memcli.extract.command import EXTRACTOR_RULE, claims_of, fact_document, message_document, run_extractor
+from memcli.extract.reader import RULES_READER, Reader, command_reader, persistent, said_read, stretches, was_read
 from memcli.extract.rules import MAX_STATEMENT, MAX_VALUE, RULES, SUBJECT, extract
 
 __all__ = [
@@ -15,7 +16,17 @@ __all__ = [
     "MAX_STATEMENT",
     "MAX_VALUE",
     "RULES",
+    "RULES_READER",
     "SUBJECT",
+    "Reader",
+    "claims_of",
+    "command_reader",
     "extract",
+    "fact_document",
+    "message_document",
+    "persistent",
     "run_extractor",
+    "said_read",
+    "stretches",
+    "was_read",
 ]

@@ -41,25 +41,40 @@ def run_extractor(command: str, messages: Sequence[Message], known: Sequence[Fac
     readable = [m for m in messages if m.erased_at is None]
     request: dict[str, Json] = {
         "version": PROTOCOL,
-        "messages": [_message_document(m) for m in readable],
-        "facts": [
-            {"id": f.id, "text": f.text, "subject": f.subject, "attribute": f.attribute, "value": wire.scalar(f.value)}
-            for f in known
-        ],
+        "messages": [message_document(m) for m in readable],
+        "facts": [fact_document(f) for f in known],
     }
-    answer = _answer(command, converse(command, request, timeout_s=timeout_s))
-    contents = {m.id: m.content for m in readable}
+    return claims_of(command, converse(command, request, timeout_s=timeout_s), readable, known, rule=EXTRACTOR_RULE)
+
+
+def claims_of(who: str, answer: Json, messages: Sequence[Message], known: Sequence[Fact], *, rule: str) -> list[Claim]:
+    """Return the claims that an answer makes about messages, all of them or none.
+
+    Args:
+        who: Who answers, for a sentence about what is wrong.
+        rule: The rule that the claims carry.
+
+    Raises:
+        Unreadable: It is not of the form that was asked for, or names a message or fact that was not given.
+    """
+    contents = {m.id: m.content for m in messages}
     ids = frozenset(f.id for f in known)
     claims = []
-    for number, item in enumerate(answer, start=1):
+    for number, item in enumerate(_answer(who, answer), start=1):
         try:
-            claims.append(_offered(item, contents, ids))
+            claims.append(_offered(item, contents, ids, rule))
         except MemError as error:
-            raise Unreadable(command, f"fact {number} of its answer: {error.message}", hint=error.hint) from None
+            raise Unreadable(who, f"fact {number} of its answer: {error.message}", hint=error.hint) from None
     return claims
 
 
-def _message_document(m: Message) -> Json:
+def fact_document(f: Fact) -> Json:
+    """Return what an extractor is told of a fact that is known."""
+    return {"id": f.id, "text": f.text, "subject": f.subject, "attribute": f.attribute, "value": wire.scalar(f.value)}
+
+
+def message_document(m: Message) -> Json:
+    """Return what an extractor is told of a message."""
     whole = wire.message(m)
     return {key: whole[key] for key in ("id", "index", "role", "content", "at")}
 
@@ -75,7 +90,7 @@ def _answer(command: str, answer: Json) -> Sequence[Json]:
     return answer
 
 
-def _offered(item: Json, contents: Mapping[str, str], known: frozenset[str]) -> Claim:
+def _offered(item: Json, contents: Mapping[str, str], known: frozenset[str], rule: str) -> Claim:
     """Return the claim that one item of an answer makes.
 
     Raises:
@@ -90,7 +105,7 @@ def _offered(item: Json, contents: Mapping[str, str], known: frozenset[str]) -> 
     if message not in contents:
         raise UsageError(f"there is no message {message}", hint="use the ids of the messages it was given")
     read: dict[str, Json] = {key: item[key] for key in _READ_KEYS if key in item}
-    claim = wire.claim_from({**read, "evidence": [{"message": message, "quote": quote}], "rule": EXTRACTOR_RULE})
+    claim = wire.claim_from({**read, "evidence": [{"message": message, "quote": quote}], "rule": rule})
     for parent in claim.derived_from:
         if parent not in known:
             raise UsageError(f"there is no fact {parent}", hint="use the ids of the facts it was given")

@@ -30,6 +30,9 @@ from memcli.text import check_typed
 SUBJECT = "user"
 """The subject of every slot that a built-in rule fills."""
 
+RULES_VERSION = 1
+"""Goes up with every change of what the rules read, so that messages which older ones have read are read again."""
+
 MAX_VALUE = 200
 MAX_STATEMENT = 500
 """Characters in a value, and in a statement kept as it was said; anything longer is a paste, not a statement."""

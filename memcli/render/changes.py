@@ -29,13 +29,20 @@ def log_screen(
     now: Micros,
     verified: LogVerdict | None,
     short_ids: Mapping[str, str],
+    more: bool = False,
     width: int = 80,
 ) -> Screen:
-    """Return the audit trail in the order given, and what verifying its chain found."""
+    """Return the audit trail in the order given, and what verifying its chain found.
+
+    Args:
+        more: Whether older events were left out.
+    """
     page = Page(width)
     if not events and verified is None:
         page.line("no events")
     page.table(EVENT_COLUMNS, [_event(event, now, short_ids) for event in events])
+    if more:
+        page.line("… and older ones, all of them with -n 0", hang=2)
     if verified is not None:
         page.blank()
         _put_verdict(page, verified)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from memcli.facts import Finding, Imported, ImportReport, PolicyRule, ScopeInfo, Stats
+from memcli.facts import Finding, Imported, ImportReport, PolicyRule, Restored, ScopeInfo, Stats
 from memcli.render.layout import Column, Page, Part, Screen
 from memcli.render.words import counted, size
 from memcli.terms import GLOSSARY, GLOSSARY_STATES, State
+from memcli.text import visible
 
 WARNED = 10
 """Warnings of one file that are written out; `--json` has them all."""
@@ -117,12 +118,27 @@ def policy_screen(rules: Sequence[PolicyRule], *, width: int = 80) -> Screen:
     """Return the rules of the file's policy."""
     page = Page(width)
     if not rules:
-        page.line("no rules: every source has the authority of its kind, and no oracle may verify", hang=2)
+        page.line(
+            "no rules: a source has the authority of its kind, no oracle may verify, every tool is irreversible",
+            hang=2,
+        )
         return page.screen()
     columns = (Column(head="KIND"), Column(head="NAME", flexible=True), Column(head="VALUE", flexible=True))
     rows: list[list[Part]] = [[rule.kind, (rule.name, "heading"), rule.value] for rule in rules]
     page.table(columns, rows)
     return page.screen()
+
+
+def restored_line(r: Restored) -> str:
+    """Return one line for an export that was taken back."""
+    held = (
+        counted(r.facts, "fact"),
+        counted(r.versions, "version"),
+        counted(r.tombstones, "tombstone"),
+        counted(r.sources, "source"),
+        counted(r.messages, "message"),
+    )
+    return visible(f"restored {r.path}: {', '.join(held)} · scope {r.scope or 'all'}")
 
 
 def import_screen(
@@ -158,12 +174,18 @@ def _put_report(page: Page, report: ImportReport) -> None:
         counted(report.messages, "message") + (f" ({roles})" if roles else "") if report.messages else "",
         counted(report.tool_calls, "tool call") if report.tool_calls else "",
         counted(report.facts, "fact") if report.facts else "",
+        counted(report.tombstones, "tombstone") if report.tombstones else "",
     ]
     became = [f"{report.new:,} new", f"{report.same:,} there already"]
     became += [f"{report.refused:,} refused"] if report.refused else []
     became += [f"{report.conflicting:,} conflicting"] if report.conflicting else []
+    became += [f"{report.undated:,} without a time"] if report.undated else []
     page.line("  ", " · ".join(words for words in held if words) or "nothing in it", hang=4)
     page.line("  ", ", ".join(became), hang=4)
+    if report.mapped:
+        page.line(
+            "  there → here: ", " · ".join(f"{count:,} × {move}" for move, count in report.mapped.items()), hang=4
+        )
     for warned in report.warnings[:WARNED]:
         line = "" if warned.line is None else f"line {warned.line:,}: "
         page.line("  ", ("! ", "warning"), f"{line}{warned.message}", hang=4)

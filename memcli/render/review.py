@@ -7,11 +7,12 @@ from memcli.clock import ago, format_instant
 from memcli.errors import Unreadable
 from memcli.facts import ErasePlan, Fact, Micros, Proposal, QueueItem, TombstonePlan
 from memcli.render.changes import erase_plan_screen, tombstone_plan_screen
+from memcli.render.condense import plan_lines
 from memcli.render.excerpts import place, put_excerpt, when
 from memcli.render.layout import Column, Page, Part, Screen, clip, plain
 from memcli.render.words import counted, quoted, said_of_subject, short, slot_of, state_part, true_for, who
 from memcli.review import OPEN_TO, Applied, Decided, Outcome
-from memcli.terms import Decision, State, Waiting
+from memcli.terms import Decision, Op, State, Waiting
 from memcli.text import visible
 
 if TYPE_CHECKING:
@@ -118,6 +119,10 @@ def _put_proposal(page: Page, asked: Proposal) -> None:
         f"{about}: {clip(quoted(asked.reason), TEXT)}",
         hang=5,
     )
+    if asked.op is Op.CONDENSE:
+        for line in plan_lines(asked.arguments):
+            page.line("     ", clip(line, TEXT), hang=7)
+        return
     for name, value in asked.arguments.items():
         page.line("     ", (f"{name}  ", "dim"), clip(f"{value}", TEXT), hang=5)
 

@@ -36,10 +36,22 @@ DONE: Mapping[Op, str] = {
     Op.SETTLE: "settled",
     Op.IMPORT: "imported",
     Op.EXTRACT: "extracted",
+    Op.RESTORE: "restored",
+    Op.CONDENSE: "condensed",
     Op.SCOPE: "changed scope",
     Op.POLICY: "changed policy",
     Op.REFUSE: "refused",
     Op.READ: "read",
+    Op.BEGIN: "began",
+    Op.STAGE: "staged",
+    Op.COMMIT: "committed",
+    Op.HOLD: "held",
+    Op.ABORT: "aborted",
+    Op.GATE: "gated",
+    Op.ACT: "acted",
+    Op.REVOKE: "revoked",
+    Op.EFFECT: "recorded effect",
+    Op.REBUILD: "rebuilt",
 }
 """What an operation is called once it is done."""
 

@@ -1,0 +1,1 @@
+"""What ties mem to other libraries, each behind its own optional extra and imported where it is used."""
