@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TextIO
 
@@ -39,10 +40,24 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "memcli.cli.review": {"review": "Decide what waits, with one key for each decision."},
     "memcli.cli.bring": {
-        "import": "Keep transcripts as evidence.",
+        "import": "Take in transcripts as evidence, and memory stores as facts.",
         "extract": "Read facts from messages and offer them.",
     },
+    "memcli.cli.export": {
+        "export": "Write the memory out, whole or for another tool.",
+        "filter": "Stop tombstoned values in the pipelines of other tools.",
+        "diff": "Show what changed between two memory files.",
+    },
+    "memcli.cli.condense": {"condense": "Replace many facts by few, and say what would be lost."},
     "memcli.cli.budget": {"budget": "See what a prompt will hold, before it is sent."},
+    "memcli.cli.transact": {"tx": "Stage facts, check them, and commit them together."},
+    "memcli.cli.act": {
+        "gate": "Ask whether a tool call may go ahead.",
+        "act": "Record the tool calls that the gate allowed.",
+        "revoke": "Withdraw a fact and all that was built on it.",
+        "effects": "List what actions owe because a premise was withdrawn.",
+    },
+    "memcli.cli.evaluate": {"eval": "Ask golden cases, and judge what comes back."},
     "memcli.cli.file": {
         "init": "Make a new memory file.",
         "check": "Check that the file holds together.",
@@ -53,7 +68,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "memcli.cli.people": {
         "scope": "List, rename and merge the scopes of the file.",
-        "policy": "Set which sources count how much, and which oracles verify.",
+        "policy": "Set what sources, oracles, agents and tools may do.",
     },
     "memcli.cli.tour": {"tour": "See mem at work on two shipped conversations."},
     "memcli.cli.manual": {"help": "Print a page: exit codes, environment or JSON."},
@@ -117,6 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _take_streams()
         result = build(words)(args=settings.words, prog_name="mem", standalone_mode=False)
+        if result == Interrupted.exit_code:
+            raise KeyboardInterrupt  # typer has caught it and says nothing
         with printing():
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -136,6 +153,8 @@ def _ended(problem: BaseException) -> int:
     if isinstance(problem, MemError):
         return _fail(problem)
     if isinstance(problem, KeyboardInterrupt | typer.Abort):
+        with suppress(OSError):
+            sys.stderr.write("\n" if sys.stderr.isatty() else "")  # behind the question, or the ^C
         return _fail(Interrupted("stopped; what was done before is kept"))
     if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
         return _fail(NoSpace("the answer cannot be printed: the disk is full", hint="make room and try again"))
@@ -195,7 +214,12 @@ def _misused(problem: BaseException) -> int:
 
 def _bug(problem: BaseException) -> int:
     if os.environ.get("MEM_DEBUG"):
-        raise problem
+        from traceback import format_exception
+
+        from memcli.text import visible
+
+        with suppress(OSError):
+            sys.stderr.write(visible("".join(format_exception(problem)), newlines=True))
     return _fail(
         MemError(
             f"mem met a case it does not know ({type(problem).__name__}: {problem})",

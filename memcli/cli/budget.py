@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memcli.budget.outcome import BudgetFinding, Fate
+from memcli.budget.outcome import Fate
 from memcli.budget_input import Transcript, files, one_of_them, transcripts
 from memcli.cli import budget_options as given
 from memcli.cli import budget_work as work
-from memcli.cli.door import Answer, emit, refuse, settings
+from memcli.cli import findings as forms
+from memcli.cli.door import Answer, emit, printing, refuse
+from memcli.cli.findings import OutputFormat
 from memcli.cli.options import AsJson, AsJsonl, Scope, whole
-from memcli.facts import Json
+from memcli.facts import Json, Observed
 
 if TYPE_CHECKING:
     from memcli.render.layout import Screen
 
-FORMATS = ("text", "json", "jsonl", "github")
 LIMITS = "4k,8k,16k,32k"
 SWEEP_FORMATS = ("text", "csv", "json", "jsonl")
 
@@ -74,9 +75,7 @@ def simulate(
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", parser=whole("--jobs", least=1), help="Work on N files at once.")
     ] = 1,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text, json, jsonl or github.")
-    ] = "text",
+    output_format: OutputFormat = "text",
     html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also write one page of HTML.")] = None,
     force: given.Force = False,
     as_json: AsJson = False,
@@ -88,7 +87,7 @@ def simulate(
     transcript, a file of blocks or a vocabulary could not be read (other transcripts are shown), 10 to 14 the memory
     file, or the page, cannot be used.
     """
-    form = _form(output_format, as_json=as_json, as_jsonl=as_jsonl)
+    form = forms.form(output_format, as_json=as_json, as_jsonl=as_jsonl)
     stopping = _stopping(fail_on)
     page = None if html is None else given.new_file(html, force=force)
     wanted = given.wanted(
@@ -100,23 +99,11 @@ def simulate(
     answer = _simulated(ran, unread, _names(watch))
     if page is not None:
         _write_page(ran, page)
-    if form == "github":
-        _annotate(ran)
-    else:
-        emit(answer, as_json=form == "json", as_jsonl=form == "jsonl")
+    forms.emit_found(answer, lambda: _observed(ran), form, title="mem budget simulate", clean="no findings")
     if unread:
         raise unread[0].error()
     if any(item.code in stopping for one in ran for item in one.simulation.findings):
         raise typer.Exit(1)
-
-
-def _form(name: str, *, as_json: bool, as_jsonl: bool, known: Sequence[str] = FORMATS) -> str:
-    if name not in known:
-        refuse(f"{name or 'nothing'} is no output format of this command", "one of: " + ", ".join(known))
-    if as_json or as_jsonl:
-        return "json" if as_json else "jsonl"
-    settings.as_json = settings.as_json or name.startswith("json")
-    return name
 
 
 def _stopping(fail_on: str | None) -> frozenset[str]:
@@ -206,24 +193,18 @@ def _write_page(ran: Sequence[work.Ran], write: Callable[[str], None]) -> None:
     write(simulation_page(ran[0].simulation, name=only.name, texts=texts, notes=only.notes))
 
 
-def _annotate(ran: Sequence[work.Ran]) -> None:
-    for one in ran:
-        for item in one.simulation.findings:
-            typer.echo(_annotation(one.transcript, item))
-
-
-def _annotation(transcript: Transcript, item: BudgetFinding) -> str:
-    """Return a line that a workflow of GitHub shows at the file; what would end a field early is escaped."""
-    from memcli.text import visible
-
-    def field(text: str) -> str:
-        for sign, escaped in (("%", "%25"), (":", "%3A"), (",", "%2C")):
-            text = text.replace(sign, escaped)
-        return text
-
-    path, name = field(visible(transcript.path)), visible(transcript.name)
-    said = visible(f"{item.text}; {item.remedy}").replace("%", "%25")
-    return f"::{item.severity} file={path},title={field(f'mem {item.code}')}::{name.replace('%', '%25')}: {said}"
+def _observed(ran: Sequence[work.Ran]) -> list[Observed]:
+    return [
+        Observed(
+            code=item.code,
+            place=one.transcript.name,
+            message=f"{item.text}; {item.remedy}",
+            level=str(item.severity),
+            path=one.transcript.path,
+        )
+        for one in ran
+        for item in one.simulation.findings
+    ]
 
 
 # --- sweep ---
@@ -277,7 +258,7 @@ def sweep(
     from memcli.budget.sweep import Grid
     from memcli.cli import budget_sweep as sweeping
 
-    form = _form(output_format, as_json=as_json, as_jsonl=as_jsonl, known=SWEEP_FORMATS)
+    form = forms.form(output_format, as_json=as_json, as_jsonl=as_jsonl, known=SWEEP_FORMATS)
     wanted = given.wanted(
         encoding=encoding, model=model, blocks=blocks, db=db, scope=scope, at=at, writes=writes,
         constructor=constructor, tool_calls=tool_calls,
@@ -293,7 +274,8 @@ def sweep(
     asked = sweeping.Asked(grid=grid, depths=depths, probes=probes, best=best)
     swept = [sweeping.swept(one, wanted, asked) for one in found]
     if form == "csv":
-        sys.stdout.write(sweeping.as_csv(swept))
+        with printing():
+            sys.stdout.write(sweeping.as_csv(swept))
     else:
         emit(sweeping.answer(swept), as_json=form == "json", as_jsonl=form == "jsonl")
 

@@ -1,17 +1,21 @@
 """Commands about the file itself: init, check, stats, migrate, rebuild, glossary."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memcli import wire
-from memcli.cli.door import Answer, actor, bound_scope, database, emit, settings, store
-from memcli.cli.options import AsJson, AsJsonl, Db, Scope, Who
-from memcli.errors import OutOfScope, UsageError
-from memcli.facts import Finding
-from memcli.terms import DEFAULT_ENCODING, DEFAULT_SCOPE, GLOSSARY, GLOSSARY_STATES, Admission
+from memcli.cli.door import Answer, actor, ask_reason, bound_scope, database, emit, read_text, refuse, store
+from memcli.cli.findings import OutputFormat, emit_found, form
+from memcli.cli.options import AsJson, AsJsonl, Db, Reason, Scope, Who
+from memcli.errors import OutOfScope
+from memcli.facts import Actor, Finding, Observed
+from memcli.terms import DEFAULT_ENCODING, DEFAULT_SCOPE, GLOSSARY, GLOSSARY_STATES, Admission, Op
 from memcli.text import check_typed, visible
+
+if TYPE_CHECKING:
+    from memcli.store.store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -56,9 +60,7 @@ def check(
         str | None, typer.Option("--residue", metavar="TEXT", help="Is this text still anywhere in the file?")
     ] = None,
     orphans: Annotated[bool, typer.Option("--orphans", help="Also list sources that no fact came from.")] = False,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text, json, jsonl or github.")
-    ] = "text",
+    output_format: OutputFormat = "text",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even where something was found.")] = False,
     db: Db = None,
     as_json: AsJson = False,
@@ -71,39 +73,27 @@ def check(
     from memcli.store import check as checks
     from memcli.store import open_for_check
 
-    form = _form(output_format, as_json=as_json, as_jsonl=as_jsonl)
+    asked = form(output_format, as_json=as_json, as_jsonl=as_jsonl)
     if residue is not None:
         residue = check_typed(residue, what="--residue")
     with open_for_check(database(db)) as mem:
         found = checks.residue(mem, residue) if residue is not None else checks.check(mem, orphans=orphans)
     clean = "the file is whole" if residue is None else "that text is nowhere in the file"
-    _emit_findings(found, form, database(db), clean)
+    _emit_findings(found, asked, database(db), clean)
     if found and not exit_zero:
         raise typer.Exit(1)
 
 
-def _form(name: str, *, as_json: bool, as_jsonl: bool) -> str:
-    if name not in ("text", "json", "jsonl", "github"):
-        raise UsageError(f"{name} is no output format of this command", hint="one of: text, json, jsonl, github")
-    if as_json or as_jsonl:
-        return "json" if as_json else "jsonl"
-    settings.as_json = settings.as_json or name.startswith("json")
-    return name
-
-
-def _emit_findings(found: Sequence[Finding], form: str, path: str, clean: str) -> None:
+def _emit_findings(found: Sequence[Finding], asked: str, path: str, clean: str) -> None:
     from memcli.render.file import check_screen
 
-    if form == "github":
-        for item in found:
-            typer.echo(f"::error title=mem {item.code}::{visible(f'{path} {item.place}: {item.message}')}")
-        return
     answer = Answer(
         document=lambda: [wire.finding(item) for item in found],
         screen=lambda width: check_screen(found, clean=clean, width=width),
         page=True,
     )
-    emit(answer, as_json=form == "json", as_jsonl=form == "jsonl")
+    observed = [Observed(code=item.code, place=item.place, message=item.message, path=path) for item in found]
+    emit_found(answer, lambda: observed, asked, title="mem check", clean=clean)
 
 
 def stats(db: Db = None, scope: Scope = None, as_json: AsJson = False) -> None:
@@ -139,15 +129,46 @@ def migrate(db: Db = None, who: Who = None, as_json: AsJson = False) -> None:
     )
 
 
-def rebuild(db: Db = None, who: Who = None, as_json: AsJson = False) -> None:
+def rebuild(
+    view: Annotated[
+        str | None, typer.Argument(metavar="[VIEW]", help="A view that is to be built anew [the file's own tables].")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="T", help="What the view should say [its parents' texts].")
+    ] = None,
+    db: Db = None,
+    scope: Scope = None,
+    who: Who = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
     """Drop and recreate what is derived: current states, tallies, full text, token counts. The result is the same.
 
-    Exit codes: 0 done, 10 to 14 the file cannot be used.
+    With the id of a view (summary, profile, index, shared copy) a new one is built from the parents that survive, in
+    its place. Exit codes: 0 done, 2 usage, 3 refused (no view, over, none of its parents survives, or its words are
+    tombstoned), 4 no such fact, 10 to 14 the file cannot be used.
     """
-    with store(db) as mem:
-        made = mem.rebuild(actor(who))
+    by = actor(who)
+    if view is not None:
+        _rebuild_view(view, text, by, ask_reason(Op.REBUILD, reason), store(db, scope), as_json=as_json)
+        return
+    if text is not None:
+        refuse("--text needs a view", "name one by its id")
+    with store(db, scope) as mem:
+        made = mem.rebuild(by)
     line = "rebuilt " + ", ".join(f"{name} {number:,}" for name, number in made.items())
     emit(Answer(document=lambda: dict(made), screen=line), as_json=as_json)
+
+
+def _rebuild_view(name: str, text: str | None, by: Actor, why: str | None, opened: "Store", *, as_json: bool) -> None:
+    said = None if text is None else read_text(text, what="the text")
+    with opened as mem:
+        seen = mem.get(name)
+        with mem.write(by, why) as write:
+            made = write.rebuild_view(seen, said)
+        fact, short = mem.get(made.id), mem.short_ids([seen.id, made.id])
+    line = f"rebuilt {short[seen.id]} as {short[made.id]} · {fact.state}"
+    emit(Answer(document=lambda: wire.fact(fact), screen=visible(line)), as_json=as_json)
 
 
 def glossary(as_json: AsJson = False) -> None:

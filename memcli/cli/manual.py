@@ -11,12 +11,19 @@ from memcli.errors import NotFound
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done, allowed, clean, equal",
-    1: "the answer is no: check found something, the review queue is not empty (--check), a --fail-on finding",
+    1: (
+        "the answer is no: check found something, the review queue is not empty (--check), a --fail-on finding, the"
+        " gate blocked, a commit would not pass (tx check), an effect is open, a case failed, files differ or something"
+        " was stopped (--exit-code), a secret was found (--fail-on-secrets)"
+    ),
     2: "usage",
-    3: "a rule refused it: tombstoned, out of scope, stale version, conflict, echo, not permitted, no reason given",
+    3: (
+        "a rule refused it: tombstoned, out of scope, stale version, conflict, echo, a loss, a transaction that was"
+        " aborted or is over, not permitted, no reason given"
+    ),
     4: "not found, or an id that several facts begin with",
     5: "input could not be read or recognised, or another program gave no answer",
-    6: "held: a person must decide (a dispute among equals, a change that became a proposal)",
+    6: "held: a person must decide (a dispute among equals, a held commit, a change that became a proposal)",
     10: "no memory file",
     11: "busy: another process holds the file",
     12: "schema too new or too old",
@@ -47,6 +54,8 @@ JSON: Mapping[str, str] = {
     "errors": 'with --json an error is one object on standard error: {"error", "message", "hint"}',
     "ASCII": "everything beyond ASCII is escaped, so that no control character reaches a screen",
     "times": "RFC 3339 in UTC, or null; null valid_from means unknown, null valid_to means no known end",
+    "tables": "piped listings are tab-separated and made for programs; before a spreadsheet opens one, take its cells "
+    "for text: a text may begin like a formula, which only --format csv puts a quote before",
     "keys": "the keys are a contract; the README lists them",
 }
 
@@ -55,6 +64,10 @@ _PAGES: Mapping[str, Mapping[str, str]] = {
     "environment": ENVIRONMENT,
     "json": JSON,
 }
+
+
+_COLUMN = 20
+"""The cells that the second column of a page has at least."""
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +97,12 @@ def _laid_out(page: Mapping[str, str], width: int) -> str:
     from textwrap import fill
 
     margin = max(len(name) for name in page) + 2
+    if width < margin + _COLUMN:  # too narrow for two columns: what is said of a name stands below it
+        two = "  "
+        return "\n".join(
+            f"{name}\n{fill(text, width, initial_indent=two, subsequent_indent=two)}" for name, text in page.items()
+        )
     return "\n".join(
-        fill(text, max(width, margin + 20), initial_indent=name.ljust(margin), subsequent_indent=" " * margin)
+        fill(text, width, initial_indent=name.ljust(margin), subsequent_indent=" " * margin)
         for name, text in page.items()
     )

@@ -1,12 +1,13 @@
 """Commands for people only: scopes and the policy of the file."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from memcli import wire
 from memcli.cli.door import Answer, actor, ask_reason, at_terminal, emit, store
-from memcli.cli.options import AsJson, AsJsonl, Db, Reason, Who
+from memcli.cli.options import AsJson, AsJsonl, Db, DryRun, Reason, Who
 from memcli.errors import UsageError
 from memcli.facts import PolicyRule
 from memcli.terms import Op
@@ -19,9 +20,9 @@ def register(app: typer.Typer) -> None:
         scope.command(name)(command)
     app.add_typer(scope, name="scope", help="List, rename and merge the scopes of the file.")
     policy = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    for name, rule in (("show", show), ("set", put), ("drop", drop)):
+    for name, rule in (("show", show), ("set", put), ("drop", drop), ("import", take)):
         policy.command(name)(rule)
-    app.add_typer(policy, name="policy", help="Which sources count how much, and which oracles may verify.")
+    app.add_typer(policy, name="policy", help="What sources, oracles, agents and tools may do.")
 
 
 def scopes(db: Db = None, as_json: AsJson = False, as_jsonl: AsJsonl = False) -> None:
@@ -92,7 +93,7 @@ def _say_scope(name: str, line: str, *, as_json: bool) -> None:
 
 
 def show(db: Db = None, as_json: AsJson = False, as_jsonl: AsJsonl = False) -> None:
-    """List the rules of the policy: authority of sources, commands of oracles.
+    """List the rules of the policy: authority of sources, commands of oracles, tiers of agents, classes of tools.
 
     Exit codes: 0 done, 10 to 14 the file cannot be used.
     """
@@ -111,23 +112,35 @@ def show(db: Db = None, as_json: AsJson = False, as_jsonl: AsJsonl = False) -> N
     )
 
 
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`source` or `oracle`.")]
+KINDS = ("source", "oracle", "agent", "tool")
+
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`source`, `oracle`, `agent` or `tool`.")]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="A source's id, path, session, format or kind; or what an oracle is called."),
+    typer.Argument(
+        metavar="NAME",
+        help="A source's id, path, session, format or kind; an agent, or `*` for all others; or what it is called.",
+    ),
 ]
 
 
 def put(
     kind: KindArgument,
     name: NameArgument,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="An authority from 0 to 1, or an oracle's command.")],
+    value: Annotated[
+        str,
+        typer.Argument(
+            metavar="VALUE",
+            help="An authority from 0 to 1, an oracle's command, an agent's highest tier, or what a tool is, such as "
+            "`irreversible@public`.",
+        ),
+    ],
     db: Db = None,
     who: Who = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set a rule: how much a source counts, or which command an oracle runs. People only.
+    """Set a rule: how much a source counts, what an oracle runs, how high an agent goes, what a tool is. People only.
 
     Exit codes: 0 done, 2 no such kind or value, 3 not at a terminal.
     """
@@ -157,8 +170,8 @@ def drop(
 
 
 def _kind(name: str) -> str:
-    if name not in ("source", "oracle"):
-        raise UsageError(f"{name} is no kind of rule", hint="one of: source, oracle")
+    if name not in KINDS:
+        raise UsageError(f"{name} is no kind of rule", hint="one of: " + ", ".join(KINDS))
     return name
 
 
@@ -166,3 +179,49 @@ def _say_rule(rule: PolicyRule, line: str, *, as_json: bool) -> None:
     from memcli.text import visible
 
     emit(Answer(document=lambda: wire.policy_rule(rule), screen=visible(line)), as_json=as_json)
+
+
+def take(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="Rules in TOML; `-` is standard input.")],
+    dry_run: DryRun = False,
+    db: Db = None,
+    who: Who = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the rules that a file in TOML holds, all or none; rules that it does not name stay. People only.
+
+    Tables: [sources] NAME = authority, [oracles] NAME = "command", [agents.NAME] tiers = ["low", …],
+    [tools] NAME = "irreversible@public". Exit codes: 0 done, 3 not at a terminal, 5 the file cannot be read or holds
+    something else, 10 to 14 the memory file cannot be used.
+    """
+    from memcli.cli.given import read_bytes
+    from memcli.cli.policy_file import HINT, read
+
+    rules = read(path, read_bytes(path, hint=HINT))
+    with store(db) as mem:
+        held = {(rule.kind, rule.name): rule.value for rule in mem.policy()}
+        changes = [(rule, held.get((rule.kind, rule.name))) for rule in rules]
+        if not dry_run:
+            with mem.write(actor(who), ask_reason(Op.POLICY, reason)) as write:
+                write.need_person("change the policy")
+                for rule in (rule for rule, was in changes if rule.value != was):
+                    write.set_policy(rule)
+    _say_taken(path, changes, dry_run=dry_run, as_json=as_json)
+
+
+def _say_taken(path: str, changes: Sequence[tuple[PolicyRule, str | None]], *, dry_run: bool, as_json: bool) -> None:
+    from memcli.render.transactions import imported_screen
+
+    emit(
+        Answer(
+            document=lambda: {
+                "path": path,
+                "rules": [{**wire.policy_rule(rule), "was": was} for rule, was in changes],
+                "changed": sum(rule.value != was for rule, was in changes),
+                "applied": not dry_run,
+            },
+            screen=lambda width: imported_screen(path, changes, dry_run=dry_run, width=width),
+        ),
+        as_json=as_json,
+    )

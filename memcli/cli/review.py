@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memcli import wire
+from memcli.cli import findings as forms
 from memcli.cli.door import Answer, actor, ask_reason, at_terminal, emit, note, refuse, settings, store
+from memcli.cli.findings import FORMATS
 from memcli.cli.options import AsJson, AsJsonl, Db, Limit, Reason, Scope, Who
 from memcli.clock import parse_age
 from memcli.errors import Interrupted, MemError, NoSpace, Refused, Unreadable, UsageError
-from memcli.facts import ErasePlan, Fact, Finding, Json, QueueItem, QueueQuery, Scalar, TombstonePlan
+from memcli.facts import ErasePlan, Fact, Finding, Json, Observed, QueueItem, QueueQuery, Scalar, TombstonePlan
 from memcli.review import Answer as Said
 from memcli.review import Applied, Decided, Outcome, ReviewSession, Turn, applied_document, apply, blank, go_through
 from memcli.terms import Channel, Decision, Op, State
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from memcli.store.queue import Queue
     from memcli.store.store import Store
 
-FORMATS = ("text", "json", "jsonl", "github")
 _CHOICES = 9
 
 States = Annotated[
@@ -55,7 +56,7 @@ def review(
     limit: Limit = None,
     check: Annotated[bool, typer.Option("--check", help="Only say whether something waits; exit 1 if so.")] = False,
     output_format: Annotated[
-        str | None, typer.Option("--output-format", metavar="FORMAT", help="Of --check: text, json, jsonl or github.")
+        str | None, typer.Option("--output-format", metavar="FORMAT", help="Of --check: " + ", ".join(FORMATS) + ".")
     ] = None,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="With --check: exit 0 even where something waits.")
@@ -76,7 +77,7 @@ def review(
         if any(ctx.params.values()):
             refuse(f"options of review {ctx.invoked_subcommand} stand behind it", "move them to the end of the line")
         return
-    form = _form(output_format, as_json=as_json, as_jsonl=as_jsonl)
+    form = forms.form(output_format or "text", as_json=as_json, as_jsonl=as_jsonl)
     if not check and (form != "text" or output_format or exit_zero):
         refuse("an output format and --exit-zero belong to --check", "list what waits with `mem review list --json`")
     if not check and not at_terminal():
@@ -278,18 +279,9 @@ def _complain(found: Sequence[Applied]) -> None:
         )
 
 
-def _form(name: str | None, *, as_json: bool, as_jsonl: bool) -> str:
-    if name is not None and name not in FORMATS:
-        raise UsageError(f"{name} is no output format of this command", hint="one of: " + ", ".join(FORMATS))
-    if as_json or as_jsonl:
-        return "json" if as_json else "jsonl"
-    settings.as_json = settings.as_json or (name or "").startswith("json")
-    return name or "text"
-
-
 def _found(queue: "Queue", form: str) -> bool:
     """Print what waits in the form of findings, and return whether something does."""
-    from memcli.render.review import waiting_line
+    from memcli.render.review import NOTHING_WAITS, waiting_line
 
     if form == "text":
         emit(Answer(document=list, screen=waiting_line(Counter(entry.why for entry in queue.entries))))
@@ -297,16 +289,10 @@ def _found(queue: "Queue", form: str) -> bool:
     findings = [
         Finding(code=entry.why.value, place=entry.id, message=_message(fact)) for entry, fact in queue.outlines()
     ]
-    if form == "github":
-        for item in findings:
-            said = visible(f"{queue.store.path} {item.place}: {item.message}").replace("%", "%25")
-            typer.echo(f"::error title=mem {item.code}::{said}")
-    else:
-        emit(
-            Answer(document=lambda: [wire.finding(item) for item in findings], screen=""),
-            as_json=form == "json",
-            as_jsonl=form == "jsonl",
-        )
+    path = str(queue.store.path)
+    observed = [Observed(code=item.code, place=item.place, message=item.message, path=path) for item in findings]
+    answer = Answer(document=lambda: [wire.finding(item) for item in findings], screen="")
+    forms.emit_found(answer, lambda: observed, form, title="mem review --check", clean=NOTHING_WAITS)
     return bool(findings)
 
 

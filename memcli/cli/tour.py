@@ -94,8 +94,8 @@ STEPS = (
     ),
     Step(say="The same conversation arrives again. Nothing of it is new …", words=("import", "flights.json")),
     Step(
-        say="… and reading it again brings back neither the rejected ID nor the corrected home.",
-        words=("extract", "--actor", "agent"),
+        say="… and reading all of it again brings back neither the rejected ID nor the corrected home.",
+        words=("extract", "--all", "--actor", "agent"),
     ),
     Step(
         say="A prompt gets what is believed, fenced as data, within a budget, and you are told what was left out.",

@@ -41,6 +41,10 @@ PLAINER: Mapping[str, str] = {
     "…": "~",
     "×": "x",
     "·": "-",
+    "│": "|",
+    "└": "`",
+    "├": "|",
+    "─": "-",
     "“": '"',
     "”": '"',
     "’": "'",
@@ -48,8 +52,6 @@ PLAINER: Mapping[str, str] = {
     "▓": "%",
     "▒": "+",
     "░": ".",
-    "─": "-",
-    "├": "|",
     "┤": "|",
 }
 """What stands for our own signs where the stream's encoding lacks them; one cell each, so that columns stay."""

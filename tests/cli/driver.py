@@ -41,7 +41,7 @@ sys.exit(code)
 _TIMEOUT_S = 60
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _HASH = re.compile(r"\b(?:blake2b:[0-9a-f]+|[0-9a-f]{64}\b)…?")
-_ID = re.compile(r"(?<![\w#:-])([0-9a-f]{4,16})\b( *)")
+_ID = re.compile(r"(?<![\w#-])(?<!(?<!:):)([0-9a-f]{4,16})\b( *)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ EVENT = {
 }  # fmt: skip
 MESSAGE = {
     "id", "source", "index", "role", "name", "content", "at", "at_text", "origin", "parent", "tool_calls",
-    "tool_call_id", "thinking", "attachments", "erased_at",
+    "tool_call_id", "thinking", "attachments", "extra", "erased_at",
 }  # fmt: skip
 SOURCE = {
     "id", "scope", "kind", "format", "path", "session", "title", "digest", "imported_at", "messages", "erased_at",
@@ -37,8 +37,8 @@ STATS = {
     "waiting", "tokens", "tokens_unknown", "encoding", "file_bytes", "wal_bytes", "free_bytes", "scrub_pending",
 }  # fmt: skip
 REPORT = {
-    "path", "format", "tried", "conversations", "messages", "roles", "tool_calls", "facts", "new", "same", "refused",
-    "conflicting", "warnings", "error",
+    "path", "format", "tried", "conversations", "messages", "roles", "tool_calls", "facts", "tombstones", "undated",
+    "new", "same", "refused", "conflicting", "mapped", "warnings", "error",
 }  # fmt: skip
 PLAN = {"scope", "match", "pattern", "values", "slots", "hits", "falls", "near"}
 ERASE_PLAN = {"facts", "messages", "sources", "reviewed", "falls"}
@@ -193,7 +193,7 @@ def test_what_is_brought_in(filled: Mem) -> None:
 
 
 def test_what_is_extracted(filled: Mem) -> None:
-    again, planned = filled.ok("extract"), filled.ok("extract", "--dry-run")
+    again, planned = filled.ok("extract", "--all"), filled.ok("extract", "--all", "--dry-run")
 
     for document in (again, planned):
         assert set(document) == {"messages", "claims", "counts", "facts"}

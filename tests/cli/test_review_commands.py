@@ -159,7 +159,7 @@ def test_the_check_speaks_to_github_on_one_line_each(reviewed: Mem) -> None:
     reviewed.run("add", "50% of\nall")
 
     assert reviewed("review", "--check", "--output-format", "github") == snapshot("""\
-::error title=mem tentative::memory.db f1: 50%25 of⏎all
+::error file=memory.db,title=mem tentative::f1: 50%25 of⏎all
 --- exit 1
 """)
 

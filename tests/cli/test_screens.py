@@ -139,7 +139,7 @@ nothing changed · leave out --dry-run and give --reason
 
 def test_stats(home: Mem) -> None:
     assert home.person("stats") == snapshot("""\
-memory.db · scope default · admission direct · schema 2
+memory.db · scope default · admission direct · schema 3
 
 Facts
   tentative                     0
@@ -161,7 +161,7 @@ Beside them
 Sizes
   tokens (o200k_base)          43
   facts not counted             0
-  file                  248.0 KiB
+  file                  368.0 KiB
   write-ahead log             0 B
   free pages                  0 B
 """)
@@ -173,10 +173,10 @@ def test_import_says_what_was_new(home: Mem) -> None:
     assert home.person("import", "chat.json", "more.json", "nowhere.json") == snapshot("""\
 chat.json · openai
   1 conversation · 3 messages (2 assistant, 1 user)
-  0 new, 3 there already
+  0 new, 3 there already, 3 without a time
 more.json · openai
   1 conversation · 4 messages (2 assistant, 2 user)
-  1 new, 3 there already
+  1 new, 3 there already, 4 without a time
 nowhere.json · not recognised
   ✗ nowhere.json: there is no such file
 
