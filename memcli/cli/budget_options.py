@@ -14,6 +14,7 @@ from memcli.budget.settings import Constructor, InsertMethod
 from memcli.budget.spans import depths, whole_numbers
 from memcli.cli import budget_work as work
 from memcli.cli.budget_work import Wanted
+from memcli.cli.given import replaced, takes_bytes
 from memcli.errors import NoSpace, Unreadable, UsageError
 from memcli.facts import Json
 
@@ -184,8 +185,10 @@ def toml(path: str) -> Mapping[str, Any]:
 def new_file(path: str, *, force: bool) -> Callable[[str], None]:
     """Return what writes a text to a new file, all of it or nothing.
 
+    A device or a pipe is written to.
+
     Raises:
-        UsageError: It is there already and may not be overwritten, or it is no path.
+        UsageError: It is there already and may not be overwritten, it is a database, or it is no path.
     """
     place = Path(path)
     if not path or path == "-" or "\0" in path:
@@ -195,15 +198,20 @@ def new_file(path: str, *, force: bool) -> Callable[[str], None]:
         if place.exists() and (place.is_dir() or not force):
             hint = "name another file" if place.is_dir() else "name another file, or give --force"
             raise UsageError(f"{path} is there already, and nothing was written", hint=hint)
+        replaced(place)
 
     def write(text: str) -> None:
         refuse_if_there()
-        beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+        real = place if takes_bytes(place) else replaced(place)
+        beside = real.with_name(f".{real.name}.{os.getpid()}.part")
         try:
+            if takes_bytes(place):
+                place.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+                return
             # In the same folder, so that the last step is one rename.
             with beside.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
                 file.write(text)
-            beside.replace(place)
+            beside.replace(real)
         except OSError as problem:
             raise NoSpace(
                 f"{path} cannot be written: {(problem.strerror or str(problem)).lower()}", hint="name another place"

@@ -1,6 +1,7 @@
 """The audit trail: log, log verify, log head."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +10,15 @@ import typer
 from memcli import wire
 from memcli.cli.door import Answer, emit, store
 from memcli.cli.options import AllScopes, AsJson, AsJsonl, Db, Limit, Scope, instant
-from memcli.facts import EventQuery, LogVerdict
+from memcli.cli.show import Force, Html, page_file
+from memcli.facts import EventQuery, Json, LogVerdict
 
 if TYPE_CHECKING:
     from memcli.render.layout import Screen
     from memcli.store.store import Store
 
-PAGE = 50
+MOST = 1000
+"""How many events a terminal shows where no limit is given."""
 
 
 def register(app: typer.Typer) -> None:
@@ -37,17 +40,20 @@ def log(
     db: Db = None,
     scope: Scope = None,
     all_scopes: AllScopes = False,
+    html: Html = None,
+    force: Force = False,
     as_json: AsJson = False,
     as_jsonl: AsJsonl = False,
 ) -> None:
     """Show the audit trail: who changed what, when and why, refusals included.
 
-    Exit codes: 0 done, 4 no such fact, 10 to 14 the file cannot be used.
+    Exit codes: 0 done, 4 no such fact, 10 to 14 the file, or the page, cannot be used.
     """
     if ctx.invoked_subcommand is not None:
         return
     from memcli.store.store import op as kind
 
+    put = None if html is None else page_file(html, force=force, as_json=as_json or as_jsonl)
     with store(db, scope, all_scopes=all_scopes) as mem:
         target = None if fact is None else _target(mem, fact, all_scopes=all_scopes)
         query = EventQuery(
@@ -57,7 +63,10 @@ def log(
             limit=limit or None,
             all_scopes=all_scopes,
         )
-        emit(_events(mem, query), as_json=as_json, as_jsonl=as_jsonl)
+        if put is not None:
+            put(mem, *_page(mem, query))
+        else:
+            emit(_events(mem, query, most=MOST if limit is None else None), as_json=as_json, as_jsonl=as_jsonl)
 
 
 def _target(mem: "Store", name: str, *, all_scopes: bool) -> str:
@@ -67,13 +76,13 @@ def _target(mem: "Store", name: str, *, all_scopes: bool) -> str:
     return mem.get(name, all_scopes=all_scopes).id
 
 
-def _events(mem: "Store", query: EventQuery) -> Answer:
-    events = mem.events(query)
+def _events(mem: "Store", query: EventQuery, *, most: int | None) -> Answer:
+    """Return the events in every form; a screen has at most so many."""
 
     def rows() -> Iterator[tuple[str, ...]]:
         from memcli.clock import format_instant
 
-        for item in events:
+        for item in mem.each_event(query):
             moved = f"{item.from_state or ''}>{item.to_state or ''}" if item.to_state else ""
             who = f"{item.actor.name} ({item.actor.channel})"
             yield item.id, format_instant(item.at), who, str(item.op), item.target or "", moved, item.reason or ""
@@ -82,16 +91,50 @@ def _events(mem: "Store", query: EventQuery) -> Answer:
         from memcli.render.changes import log_screen
         from memcli.store.check import verify_log
 
+        events = mem.events(query if most is None else replace(query, limit=most + 1))
+        more = most is not None and len(events) > most
+        events = events[1:] if more else events
         facts = {item.target for item in events if item.target and len(item.target) == 16}
         return log_screen(
             list(reversed(events)),
             now=mem.now(),
             verified=verify_log(mem, deep=False),
             short_ids=mem.short_ids(facts),
+            more=more,
             width=width,
         )
 
-    return Answer(document=lambda: [wire.event(item) for item in events], rows=rows, screen=screen, page=True)
+    def documents() -> Iterator[Json]:
+        return (wire.event(item) for item in mem.each_event(query))
+
+    return Answer(document=lambda: list(documents()), lines=documents, rows=rows, screen=screen, page=True)
+
+
+def _page(mem: "Store", query: EventQuery) -> tuple[str, str]:
+    from memcli.clock import format_instant
+    from memcli.render.log_page import log_page
+    from memcli.render.words import counted
+    from memcli.store.check import verify_log
+
+    events = mem.events(query)
+    verdict = verify_log(mem, deep=False)
+    asked = [
+        ("about", query.fact or ""),
+        ("of kind", query.op or ""),
+        ("since", "" if query.since is None else format_instant(query.since)),
+        ("at most", "" if query.limit is None else f"{query.limit:,}"),
+    ]
+    page = log_page(
+        list(reversed(events)),
+        path=str(mem.path),
+        scope=None if query.all_scopes else mem.scope,
+        asked=[(name, words) for name, words in asked if words],
+        now=mem.now(),
+        verified=verdict,
+        short_ids=mem.short_ids({item.target for item in events if item.target and len(item.target) == 16}),
+    )
+    chain = f"chain broken in {counted(len(verdict.findings), 'place')}" if verdict.findings else "chain verified"
+    return page, f"{counted(len(events), 'event')}, {chain}"
 
 
 def verify(

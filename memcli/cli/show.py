@@ -1,22 +1,32 @@
 """`mem show`: what the memory holds. The command that scripts call most, so it imports next to nothing."""
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memcli.cli.door import Answer, emit, refuse, store
+from memcli.cli.door import Answer, emit, printing, refuse, store
 from memcli.cli.options import AllScopes, AsJson, AsJsonl, Db, FactIds, KnownAt, Limit, Scope, ValidAt, instant
 from memcli.facts import Fact, FactQuery, Json
 from memcli.terms import READABLE, State
 
 if TYPE_CHECKING:
     from memcli.render.layout import Screen
+    from memcli.render.show_page import Whole
     from memcli.store.store import Store
 
 PAGE = 100
 """How many facts a terminal shows where no limit is given."""
+
+
+Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Write one page of HTML in its place; `-` is standard output."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the file that --html names.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,14 +51,18 @@ def show(
     db: Db = None,
     scope: Scope = None,
     all_scopes: AllScopes = False,
+    html: Html = None,
+    force: Force = False,
     as_json: AsJson = False,
     as_jsonl: AsJsonl = False,
 ) -> None:
     """List what the memory holds, newest first, or show one fact in full.
 
-    Without --all-states or --state only readable facts that are valid now are listed. Exit codes: 0 done, 4 no such
-    fact, 10 to 14 the file cannot be used.
+    Without --all-states or --state only readable facts that are valid now are listed. With --html facts that are named
+    come with their evidence, versions, derivations and log. Exit codes: 0 done, 4 no such fact, 10 to 14 the file, or
+    the page, cannot be used.
     """
+    put = None if html is None else page_file(html, force=force, as_json=as_json or as_jsonl)
     known = instant(known_at, "--known-at")
     query = FactQuery(
         states=frozenset(State) if all_states else _states(state),
@@ -59,11 +73,13 @@ def show(
         any_validity=all_states and valid_at is None,
         all_scopes=all_scopes,
         after=after,
-        limit=_limit(limit, whole=as_json or as_jsonl or not sys.stdout.isatty()),
+        limit=_limit(limit, whole=as_json or as_jsonl or html is not None or not sys.stdout.isatty()),
     )
     with store(db, scope, all_scopes=all_scopes) as mem:
-        if ids:
-            found = [mem.get(fact, known_at=known, all_scopes=all_scopes) for fact in ids]
+        found = [mem.get(fact, known_at=known, all_scopes=all_scopes) for fact in ids or ()]
+        if put is not None:
+            put(mem, *(_page_of(mem, found, known) if ids else _page(mem, query)))
+        elif ids:
             emit(_some(mem, found), as_json=as_json, as_jsonl=as_jsonl)
         else:
             emit(_listing(mem, query), as_json=as_json, as_jsonl=as_jsonl)
@@ -140,3 +156,113 @@ def _documents(facts: Iterable[Fact]) -> Iterator[Json]:
 
     for fact in facts:
         yield wire.fact(fact)
+
+
+# --- a page ---
+
+
+def page_file(path: str, *, force: bool, as_json: bool) -> "Callable[[Store, str, str], None]":
+    """Return what puts a page where it was asked to go, and says what is in it.
+
+    Raises:
+        UsageError: A document was asked for too; or the file is there and may not be overwritten.
+        NoSpace: Called, and it cannot be written.
+    """
+    if as_json:
+        refuse("--html and --json exclude each other", "run it once for each")
+    if path == "-":
+        return _print_page
+    from memcli.cli.budget_options import new_file
+
+    write = new_file(path, force=force)
+
+    def put(mem: "Store", page: str, holds: str) -> None:
+        from memcli.text import visible
+
+        _spare(mem.path, Path(path))
+        # The memory file is for its owner alone, and so is what was read from it.
+        before = os.umask(0o077)
+        try:
+            write(page)
+        finally:
+            os.umask(before)
+        emit(Answer(document=lambda: {"path": path}, screen=visible(f"wrote {path} · {holds}")))
+
+    return put
+
+
+def _print_page(_: "Store", page: str, _holds: str) -> None:
+    """Print a page and nothing else, in the encoding that it names, whatever that of the output is."""
+    with printing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(page.encode("utf-8", "backslashreplace"))
+
+
+def _spare(memory: Path, place: Path) -> None:
+    """Refuse to write over the memory file, or over what SQLite keeps beside it."""
+    own = [memory.with_name(f"{memory.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
+    if place.resolve() in [path.resolve() for path in own] or (place.exists() and place.samefile(memory)):
+        refuse(f"{place} is the memory file or a part of it, and nothing was written", "name another file for the page")
+
+
+def _page(mem: "Store", query: FactQuery) -> tuple[str, str]:
+    from memcli.clock import format_instant
+    from memcli.render.show_page import facts_page
+    from memcli.render.words import counted
+
+    facts = list(mem.facts(query))
+    tally = mem.tally()
+    states = sorted(query.states or ())
+    asked = [
+        ("in", "every state" if query.states == frozenset(State) else ", ".join(states)),
+        ("subject", query.subject or ""),
+        ("source", query.source or ""),
+        ("valid at", "" if query.valid_at is None else format_instant(query.valid_at)),
+        ("known at", "" if query.known_at is None else format_instant(query.known_at)),
+        ("behind", query.after or ""),
+        ("at most", "" if query.limit is None else f"{query.limit:,}"),
+    ]
+    page = facts_page(
+        facts,
+        path=str(mem.path),
+        scope=None if query.all_scopes else mem.scope,
+        asked=[(name, words) for name, words in asked if words],
+        now=mem.now(),
+        readable=sum(number for state, number in tally.items() if state in READABLE),
+        total=sum(tally.values()),
+        waiting=mem.waiting(),
+        short_ids=mem.short_ids(
+            {name for fact in facts for name in (fact.id, *fact.derived_from, fact.superseded_by) if name}
+        ),
+    )
+    return page, counted(len(facts), "fact")
+
+
+def _page_of(mem: "Store", facts: Sequence[Fact], known_at: int | None) -> tuple[str, str]:
+    from memcli.render.show_page import facts_in_full
+    from memcli.render.words import counted
+
+    wholes = [_whole(mem, fact, known_at) for fact in {fact.id: fact for fact in facts}.values()]
+    named = {whole.fact.id for whole in wholes}
+    for whole in wholes:
+        named |= {
+            other.id for side in (whole.parents, whole.children) for near in side.of.values() for other, _ in near
+        }
+        named |= {name for name in (whole.fact.superseded_by,) if name}
+    page = facts_in_full(wholes, path=str(mem.path), known_at=known_at, now=mem.now(), short_ids=mem.short_ids(named))
+    return page, counted(len(wholes), "fact")
+
+
+def _whole(mem: "Store", fact: Fact, known_at: int | None) -> "Whole":
+    from memcli.facts import EventQuery
+    from memcli.render.show_page import Whole, as_known, kin
+
+    events = mem.events(EventQuery(fact=fact.id, all_scopes=True))
+    return Whole(
+        fact=fact,
+        history=as_known(mem.history(fact.id), known_at),
+        excerpts=mem.excerpts(fact),
+        parents=kin(fact.id, mem.parents),
+        children=kin(fact.id, mem.children),
+        events=[event for event in events if known_at is None or event.at <= known_at],
+    )
