@@ -22,6 +22,7 @@ from memcli.budget.window import Timeline
 from memcli.errors import UsageError
 from memcli.facts import Json, Micros
 from memcli.record import record
+from memcli.text import tabular
 
 MOST_SETTINGS: Final = 200_000
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
@@ -420,8 +421,6 @@ def best(table: Table, column: str) -> Row | None:
 
 # --- as text ---
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t")
-
 
 def as_csv(rows: Sequence[Row] | Sequence[DepthRow]) -> str:
     """Return the rows as CSV with a line of names; texts that a spreadsheet would take for a formula are quoted."""
@@ -452,6 +451,4 @@ def _cell(value: object) -> object:
     """Return what is written for a value: numbers as they are, true and false as words, nothing for None."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return tabular(value) if isinstance(value, str) else value

@@ -20,6 +20,7 @@ from memcli.cli.door import Answer
 from memcli.errors import Unreadable
 from memcli.facts import Json
 from memcli.record import record
+from memcli.text import tabular
 
 if TYPE_CHECKING:
     from memcli.render.layout import Screen
@@ -198,9 +199,7 @@ def as_csv(all_swept: Sequence[Swept]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     for number, one in enumerate(all_swept):
         lines = [*csv.reader(io.StringIO(sweep.as_csv(one.rows)))]
-        name = one.transcript.name
-        # What a spreadsheet would take for a formula is a name here.
-        safe = f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
+        name = tabular(one.transcript.name)
         writer.writerows([*([["transcript", *lines[0]]] if number == 0 and lines else [])])
-        writer.writerows([[safe, *line] for line in lines[1:]])
+        writer.writerows([[name, *line] for line in lines[1:]])
     return out.getvalue()

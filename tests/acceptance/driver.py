@@ -66,6 +66,9 @@ class Memory(Protocol):
     def files(self) -> Sequence[Path]:
         """Return every file in which the memory keeps something."""
 
+    def beside(self, name: str) -> "Memory":
+        """Return another memory of the same kind in the same folder, made where there is none yet."""
+
     def run(self, *words: str, scope: str | None = None) -> Result:
         """Run one command and return what it said."""
 
@@ -97,8 +100,12 @@ class Mem:
 
     @property
     def files(self) -> Sequence[Path]:
-        """Return the memory file and what SQLite keeps beside it."""
-        return [path for path in self.folder.iterdir() if path.name.startswith(self.path.name)]
+        """Return the memory file first, and what SQLite keeps beside it."""
+        return sorted(path for path in self.folder.iterdir() if path.name.startswith(self.path.name))
+
+    def beside(self, name: str) -> "Mem":
+        """Return another memory file in the same folder, made where there is none yet."""
+        return Mem(self.folder, f"{name}.db")
 
     def bound(self, scope: str) -> "Mem":
         """Return the same file for a process that is bound to one scope."""
@@ -119,7 +126,7 @@ class Mem:
         Args:
             replies: At a terminal, what to type once a pattern is on the screen, in this order.
         """
-        said = [words[0], *([] if scope is None else ["--scope", scope]), *words[1:]]
+        said = [*words, *([] if scope is None else ["--scope", scope])]
         if at_terminal:
             return self._at_terminal(said, replies)
         if clock_years_ahead:

@@ -14,18 +14,24 @@ from tests.acceptance.driver import Result
 class Leaky:
     """Facts in one JSON file, with an index of words beside them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "leaky") -> None:
         self.folder = folder
-        self._path = folder / "leaky.json"
+        self._path = folder / f"{name}.json"
         self._rows: list[dict[str, Any]] = []
         self._log: list[dict[str, Any]] = []
         self._talks: list[list[dict[str, Any]]] = []
+        if self._path.exists():
+            self._rows, self._log, self._talks = json.loads(self._path.read_text(encoding="utf-8"))
         self._save()
 
     @property
     def files(self) -> Sequence[Path]:
         """Return the file that holds everything."""
         return [self._path]
+
+    def beside(self, name: str) -> "Leaky":
+        """Return another memory in the same folder."""
+        return Leaky(self.folder, name)
 
     def run(self, *words: str, scope: str | None = None) -> Result:
         """Run one command and return what it said."""
@@ -34,9 +40,9 @@ class Leaky:
         rest = list(words[1:])
         while rest:
             word = rest.pop(0)
-            if word in ("--json", "--yes", "--all-states", "--help"):
+            if word in ("--json", "--yes", "--all", "--all-states", "--help"):
                 named[word] = word
-            elif word.startswith("--"):
+            elif word.startswith("-"):
                 named[word] = rest.pop(0)
             else:
                 plain.append(word)
@@ -61,6 +67,8 @@ class Leaky:
             "erase": self._forget,
             "rebuild": self._extract,
             "migrate": self._nothing,
+            "condense": self._nothing,
+            "export": self._export,
             "check": self._nothing,
             "log": lambda *_: self._log,
         }
@@ -71,8 +79,18 @@ class Leaky:
     def _nothing(self, plain: list[str], named: dict[str, str], scope: str) -> Any:
         return {}
 
+    def _export(self, plain: list[str], named: dict[str, str], scope: str) -> Any:
+        # Whatever the format is called, it is every text that is not hidden, and nothing of what was deleted.
+        texts = [row["text"] for row in self._show([], {}, scope)]
+        Path(named["-o"]).write_text(json.dumps({"texts": texts}), encoding="utf-8")
+        return {}
+
     def _import(self, plain: list[str], named: dict[str, str], scope: str) -> Any:
         text = Path(plain[0]).read_text(encoding="utf-8")
+        if text.startswith('{"texts"'):
+            for said in json.loads(text)["texts"]:
+                self._add([said], {}, scope)
+            return {}
         if plain[0].endswith(".jsonl"):
             turns = [json.loads(line)["message"] for line in text.splitlines()]
         else:
@@ -106,8 +124,8 @@ class Leaky:
 
     def _recall(self, plain: list[str], named: dict[str, str], scope: str) -> Any:
         rows = self._show([], {}, scope)
-        # A summary ranks below what it was made of, and a word of its own finds only that.
-        found = [row for row in rows if any(word in row["text"].split() for word in plain[0].split())]
+        # What was made of other rows is not searched, so that nobody asks what became of it.
+        found = [row for row in rows if any(word in row["text"] for word in plain[0].split())]
         return [row for row in found if not row["text"].startswith("summary:")]
 
     def _context(self, plain: list[str], named: dict[str, str], scope: str) -> Any:

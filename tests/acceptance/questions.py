@@ -1,9 +1,10 @@
 """Questions to a memory, all through its command line."""
 
 import json
+import shlex
+import sys
+from collections.abc import Sequence
 from typing import Any
-
-import pytest
 
 from tests.acceptance.driver import Mem, Memory, Result
 
@@ -63,9 +64,19 @@ EVERYWHERE = ["show", "recall", "context", "context about it"]
 
 
 def extract(mem: Memory, *sources: str) -> dict[str, str]:
-    """Read facts from sources and return what became of each, by its text."""
-    done = mem.run("extract", *sources, "--json").json()
+    """Read facts from sources, also from messages read before, and return what became of each, by its text."""
+    done = mem.run("extract", "--all", *sources, "--json").json()
     return {claim["text"]: claim["outcome"] for claim in done["facts"]}
+
+
+def condensing(text: str, parents: Sequence[str]) -> str:
+    """Return a condenser that puts these facts into one with this text, and keeps every other."""
+    program = (
+        "import json, sys; told = json.load(sys.stdin)['facts'];"
+        f"gone = {list(parents)!r}; rest = [{{'keep': item['id']}} for item in told if item['id'] not in gone];"
+        f"print(json.dumps({{'facts': [{{'text': {text!r}, 'from': gone}}, *rest]}}))"
+    )
+    return shlex.join([sys.executable, "-c", program])
 
 
 def offered(mem: Mem, text: str, *words: str, **how: Any) -> Result:
@@ -86,10 +97,3 @@ def decisions(mem: Memory, word: str, decision: str, **said: str) -> str:
 def has(mem: Memory, command: str) -> bool:
     """Return whether this build has a command."""
     return mem.run(command, "--help").code == 0
-
-
-def unbuilt(mem: Memory, command: str) -> None:
-    """Skip what needs a command that this build has not; fail once it has it and still nothing drives it."""
-    if has(mem, command):
-        pytest.fail(f"mem has {command} now, and nothing here drives it yet")
-    pytest.skip(f"this build has no `mem {command}`")

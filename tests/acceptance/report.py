@@ -29,12 +29,25 @@ CONTROLS: Mapping[str, str] = {
 
 PASS, FAIL, UNEXERCISED = "pass", "fail", "unexercised"
 ORDER = (FAIL, UNEXERCISED, PASS)
+SIDES = ("positive obligations", "negative invariants")
 
 LIMITS = (
-    "A pass says that these commands behaved so on this build and this machine, for the values that were tried; it"
-    " does not prove that no other path exists, that a paraphrase is stopped, that whoever owns the file cannot change"
-    " it, or what a model does with the block it is given. What is unexercised is not a pass."
+    "A pass says that these commands behaved so on this build and this machine, for the values that were tried. What is"
+    " unexercised is not a pass, and an absence counts only beside the presence that the last column names."
 )
+
+NOT_PROVEN = (
+    "that no other path into the file exists: the ways in that are known were driven, one value or a few through each",
+    "that a paraphrase is stopped: a tombstone stops a value however it is spelt, and other words for it pass",
+    "that a retracted or corrected value stays away when somebody new says it: new evidence may bring it back",
+    "that a list of another tool, which names no facts, counts as anything but new evidence",
+    "that a file which imported an export knows on which message a retracted fact stood: only a restore tells it",
+    "that whoever owns the file cannot change it, or edit an export and seal it again: guards are tripwires, no locks",
+    "that what left the file before it was forgotten is gone from exports, pages, backups, prompts and other copies",
+    "that erased bytes are gone from the disk below the file system, or that a guess cannot be confirmed with the key",
+    "what a model does with the block it is given: no model is asked here",
+)
+"""What a reader may take a pass for, and must not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +70,21 @@ def worst(verdicts: Iterable[str]) -> str:
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """Return the whole report."""
-    parts = ["# Acceptance", "", LIMITS, "", *_ids(outcomes)]
+    parts = ["# Acceptance", "", *_closure(outcomes), "", LIMITS, "", *_ids(outcomes)]
     for name in dict.fromkeys(outcome.cell[0] for outcome in outcomes if outcome.cell is not None):
         parts += ["", *_matrix(name, [outcome for outcome in outcomes if outcome.cell and outcome.cell[0] == name])]
-    return "\n".join([*parts, "", *_split(outcomes), "", *_reasons(outcomes)]) + "\n"
+    return "\n".join([*parts, "", *_split(outcomes), "", *_reasons(outcomes), "", *_not_proven()]) + "\n"
+
+
+def _closure(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return what the whole comes to, in one sentence; no share of a hundred, since ids differ in weight."""
+    verdicts = [worst(outcome.verdict for outcome in outcomes if outcome.shows == name) for name in CONTROLS]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (PASS, FAIL, UNEXERCISED))
+    return [f"Of {len(CONTROLS)} requirements: {counts}. {len(outcomes)} tests took part."]
+
+
+def _not_proven() -> list[str]:
+    return ["## What a pass does not prove", "", *(f"- {limit}" for limit in NOT_PROVEN)]
 
 
 def _ids(outcomes: Sequence[Outcome]) -> list[str]:
@@ -95,9 +119,12 @@ def _cell(verdicts: list[str]) -> str:
 
 def _split(outcomes: Sequence[Outcome]) -> list[str]:
     lines = ["## Split score", "", "Counted apart: a memory that stores nothing passes every negative one.", ""]
-    for side in ("positive obligations", "negative invariants"):
+    lines += ["| side | pass | fail | unexercised |", "|---|---|---|---|"]
+    for side in SIDES:
         verdicts = [outcome.verdict for outcome in outcomes if outcome.side == side]
-        lines.append(f"- {side}: {verdicts.count(PASS)} of {len(verdicts)}")
+        lines.append(
+            f"| {side} | {' | '.join(str(verdicts.count(verdict)) for verdict in (PASS, FAIL, UNEXERCISED))} |"
+        )
     return lines
 
 

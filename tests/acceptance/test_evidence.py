@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.driver import Mem
-from tests.acceptance.material import FIXTURES, claude_code, openai, token
+from tests.acceptance.material import EXPORTS, FIXTURES, claude_code, openai, token
 from tests.acceptance.questions import (
     EVERYWHERE,
     block,
@@ -19,7 +19,6 @@ from tests.acceptance.questions import (
     readable_anywhere,
     recalled,
     texts,
-    unbuilt,
 )
 
 TALKS = [
@@ -170,8 +169,21 @@ def test_the_dry_run_of_an_erase_names_what_goes_before_anything_does(erased):
 
 
 @pytest.mark.shows("evidence.source_delete_reaches_derived")
-def test_an_export_made_after_an_erased_source_is_without_it(mem):
-    unbuilt(mem, "export")
+@pytest.mark.parametrize("form", EXPORTS)
+def test_an_export_made_after_an_erased_source_is_without_it(erased, form):
+    told = erased.mem.ok("export", "--format", form).out
+
+    assert erased.gone not in told
+    assert "of depots" not in told
+    assert erased.kept in told
+
+
+@pytest.mark.shows("evidence.source_delete_reaches_derived")
+def test_pages_made_after_an_erased_source_are_without_it(erased):
+    told = erased.mem.ok("show", "--html", "-").out + erased.mem.ok("log", "--html", "-").out
+
+    assert erased.gone not in told
+    assert erased.kept in told
 
 
 def drop_views(path: Path) -> None:
@@ -189,6 +201,7 @@ def test_what_is_kept_is_enough_to_make_everything_derived_again(mem):
     mem.ok("import", openai(mem.folder / "talk.json", [f"FACT: pass {n} is {word}" for n, word in enumerate(words)]))
     mem.ok("extract")
     mem.ok("retract", find(mem, words[0]), "--reason", "a test")
+    mem.ok("add", "a summary of passes", "--derived-from", find(mem, words[1]), "--kind", "summary")
     before = facts(mem, "--all-states"), mem.ok("recall", "pass", "--json").json(), block(mem)
 
     drop_views(mem.path)

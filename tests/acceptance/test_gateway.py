@@ -1,197 +1,64 @@
 """One way in: no command, file, pipe or program gets a tombstoned value past it, nor claims to be a person."""
 
-import hashlib
 import json
-import shlex
-import sqlite3
-import sys
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from memcli.errors import Tombstoned
-from memcli.facts import Actor, Claim
-from memcli.store import open_store
-from memcli.terms import ActorKind, Channel
 from tests.acceptance.driver import Mem
-from tests.acceptance.material import claude_code, openai, token
+from tests.acceptance.entries import ENTRIES, Entry, answering
+from tests.acceptance.material import openai, token
 from tests.acceptance.questions import (
     EVERYWHERE,
     decisions,
     events,
-    extract,
     facts,
     find,
     readable_anywhere,
     recalled,
     refusals,
     texts,
-    unbuilt,
 )
+from tests.acceptance.stores import STORES
 
-Entry = Callable[[Mem, str], bool]
-"""A way by which a text may come in; returns whether it was refused."""
-
-
-def stopped(code: int) -> bool:
-    """Return whether an exit code is that of a refusal; anything but that and success is neither."""
-    assert code in (0, 3), f"exit {code}"
-    return code == 3
-
-
-def add(mem: Mem, text: str) -> bool:
-    return stopped(mem.run("add", text).code)
-
-
-def add_from_pipe(mem: Mem, text: str) -> bool:
-    return stopped(mem.run("add", "-", input=text, process=True).code)
-
-
-def add_at_terminal(mem: Mem, text: str) -> bool:
-    return stopped(mem.run("add", text, at_terminal=True).code)
-
-
-def add_as_value(mem: Mem, text: str) -> bool:
-    slot = ("--subject", "depot", "--attribute", "pass", "--value", text)
-    return stopped(mem.run("add", f"in other words: {text}", *slot).code)
-
-
-def add_tentative(mem: Mem, text: str) -> bool:
-    talk = openai(mem.folder / "quoted.json", ["Hello."])
-    mem.ok("import", talk)
-    return stopped(mem.run("add", text, "--evidence", "s1#0", "--quote", "never said").code)
-
-
-def add_with_evidence(mem: Mem, text: str) -> bool:
-    mem.ok("import", openai(mem.folder / "seen.json", [f"I saw it: {text}"]))
-    return stopped(mem.run("add", text, "--evidence", "s1#0", "--quote", text).code)
-
-
-def add_derived(mem: Mem, text: str) -> bool:
-    parent = mem.ok("add", "the depot has a pass", "--json").json()["id"]
-    return stopped(mem.run("add", text, "--derived-from", parent, "--kind", "summary").code)
-
-
-def copy_from_scope(mem: Mem, text: str) -> bool:
-    parent = mem.ok("add", text, "--json", scope="elsewhere").json()["id"]
-    return stopped(mem.run("add", text, "--derived-from", parent).code)
-
-
-def correct(mem: Mem, text: str) -> bool:
-    fact = mem.ok("add", "the depot has a pass", "--json").json()["id"]
-    return stopped(mem.run("correct", fact, text, "--reason", "a test").code)
-
-
-def correct_value(mem: Mem, text: str) -> bool:
-    slot = ("--subject", "depot", "--attribute", "pass", "--value", "none")
-    fact = mem.ok("add", "the depot has no pass", *slot, "--json").json()["id"]
-    return stopped(mem.run("correct", fact, f"other words: {text}", "--value", text, "--reason", "a test").code)
-
-
-def extracted(mem: Mem, path: str, text: str) -> bool:
-    mem.ok("import", path)
-    outcome = extract(mem)[text]
-    assert outcome in ("new", "tombstoned")
-    return outcome == "tombstoned"
-
-
-def import_openai(mem: Mem, text: str) -> bool:
-    return extracted(mem, openai(mem.folder / "talk.json", [f"FACT: {text}"]), text)
-
-
-def import_claude_code(mem: Mem, text: str) -> bool:
-    return extracted(mem, claude_code(mem.folder / "talk.jsonl", [f"FACT: {text}"]), text)
-
-
-def import_from_pipe(mem: Mem, text: str) -> bool:
-    mem.ok("import", "-", input=Path(openai(mem.folder / "piped.json", [f"FACT: {text}"])).read_text(encoding="utf-8"))
-    return extract(mem)[text] == "tombstoned"
-
-
-def external_extractor(mem: Mem, text: str) -> bool:
-    mem.ok("import", openai(mem.folder / "hello.json", ["Hello."]))
-    (claim,) = mem.ok("extract", "--extractor", answering({"text": text}), "--json").json()["facts"]
-    return bool(claim["outcome"] == "tombstoned")
-
-
-def answering(claim: dict[str, object]) -> str:
-    """Return an extractor that reads this claim in the first message it is given."""
-    program = (
-        "import json, sys; first = json.load(sys.stdin)['messages'][0];"
-        f"print(json.dumps([{claim!r} | {{'message': first['id'], 'quote': first['content']}}]))"
-    )
-    return shlex.join([sys.executable, "-c", program])
-
-
-def review_edit(mem: Mem, text: str) -> bool:
-    fact = mem.ok("add", "the depot has a pass", "--json").json()["id"]
-    mem.ok("dispute", fact, "--reason", "is it so?")
-    path = decisions(mem, fact, "edit", text=text, reason="it says so")
-    return stopped(mem.run("review", "apply", path, "--actor", "rita").code)
-
-
-def python_api(mem: Mem, text: str) -> bool:
-    by = Actor(name="program", kind=ActorKind.SCRIPT, channel=Channel.API)
-    with open_store(mem.path) as store:
-        try:
-            with store.write(by, None) as write:
-                write.add(Claim(text=text))
-        except Tombstoned:
-            return True
-    return False
-
-
-ENTRIES = [
-    add,
-    add_from_pipe,
-    add_at_terminal,
-    add_as_value,
-    add_tentative,
-    add_with_evidence,
-    add_derived,
-    copy_from_scope,
-    correct,
-    correct_value,
-    import_openai,
-    import_claude_code,
-    import_from_pipe,
-    external_extractor,
-    review_edit,
-    python_api,
-]
-LOOKING = {"show", "why", "recall", "context", "log", "check", "stats", "glossary", "help", "tour", "policy", "budget"}
+LOOKING = {
+    "show", "why", "recall", "context", "log", "check", "stats", "glossary", "help", "tour", "policy", "budget",
+    "export", "filter", "diff", "eval", "gate", "act", "effects",
+}  # fmt: skip
 CHANGING = {
     "init", "add", "correct", "retract", "verify", "dispute", "undo", "tombstone", "lift", "erase", "import",
-    "extract", "migrate", "rebuild", "scope", "review",
+    "extract", "condense", "migrate", "rebuild", "scope", "review", "tx", "revoke",
 }  # fmt: skip
 
 
-def by_name(entry: Entry) -> str:
-    return entry.__name__.replace("_", " ")
+@pytest.fixture(params=ENTRIES)
+def entry(request: pytest.FixtureRequest) -> Entry:
+    found = ENTRIES[request.param]
+    if found.needs is not None:
+        pytest.importorskip(found.needs, reason=f"{found.needs} is not installed")
+    return found
 
 
 @pytest.mark.shows("gateway.no_bypass_path")
-@pytest.mark.parametrize("entry", ENTRIES, ids=by_name)
 def test_a_tombstoned_value_is_refused_at_every_entry_and_the_log_says_so(mem, entry):
-    text = f"the pass of the depot is {token()}"
+    word = token()
+    text = entry.says.format(word)
     mem.ok("tombstone", "--value", text, "--reason", "not true")
 
-    assert entry(mem, text)
-    assert refusals(mem)[-1].startswith("t")
-    assert readable_anywhere(mem, text) == []
+    assert entry.offer(mem, text)
+    assert refusals(mem)
+    assert set(refusals(mem)) == {"t1"}
+    assert readable_anywhere(mem, word) == []
     assert mem.run("check").code == 0
 
 
 @pytest.mark.shows("gateway.no_bypass_path")
-@pytest.mark.parametrize("entry", ENTRIES, ids=by_name)
 def test_an_allowed_value_passes_every_entry(mem, entry):
-    text = f"the pass of the depot is {token()}"
-    mem.ok("tombstone", "--value", "the pass of the depot is another", "--reason", "not true")
+    text = entry.says.format(token())
+    mem.ok("tombstone", "--value", entry.says.format("another"), "--reason", "not true")
 
-    assert not entry(mem, text)
-    assert [said for said in texts(mem, "--all-states") if text in said]
+    assert not entry.offer(mem, text)
+    assert [target for target in refusals(mem) if target.startswith("t")] == []
+    assert text in " ".join(f"{fact['text']} {fact['value']}" for fact in facts(mem, "--all-states"))
 
 
 @pytest.mark.shows("gateway.no_bypass_path")
@@ -200,8 +67,10 @@ def test_a_pattern_is_asked_at_the_entries_too(mem, pattern):
     word = token()
     mem.ok("tombstone", pattern, word, "--reason", "not true")
 
-    assert all(entry(mem, f"the pass is {word}") for entry in (add, correct, import_openai, external_extractor))
-    assert not add(mem, "the pass is a plain one")
+    for name in ("add", "correct", "import and extract openai", "extract by a program", "tx stage", "rebuild a view"):
+        assert ENTRIES[name].offer(mem, f"the pass is {word}"), name
+    assert ENTRIES["import mem0"].offer(mem, STORES["mem0"].text(word))
+    assert not ENTRIES["add"].offer(mem, "the pass is a plain one")
     assert readable_anywhere(mem, word) == []
 
 
@@ -264,6 +133,74 @@ def test_merging_scopes_brings_no_tombstoned_value_in(mem):
 
 
 @pytest.mark.shows("gateway.no_bypass_path")
+def test_the_built_in_condenser_takes_no_tombstoned_wording_and_keeps_the_other(mem):
+    word, kept = token(), token()
+    mem.ok("tombstone", "--value", f"the pass is {word}", "--reason", "not true")
+    for said in (word, kept):
+        mem.run("add", f"the pass is {said}")
+        mem.ok("add", f"the pass really is {said}")
+
+    mem.ok("condense")
+    assert sorted(texts(mem)) == sorted([f"the pass is {kept}", f"the pass really is {word}"])
+    assert refusals(mem) == ["t1"]
+
+
+@pytest.mark.shows("gateway.no_bypass_path")
+def test_no_export_is_restored_over_a_tombstone(mem):
+    word, own = token(), token()
+    text = f"the pass is {word}"
+    for said in (text, f"the gate is {own}"):
+        mem.ok("add", said)
+    mem.ok("export", "-o", str(mem.folder / "before.jsonl"))
+    restore = ("import", "--restore", str(mem.folder / "before.jsonl"), "--reason", "a new machine")
+    holder, empty = Mem(mem.folder, "holder.db"), Mem(mem.folder, "empty.db")
+    holder.ok("tombstone", "--value", text, "--reason", "not true")
+
+    refused, piped = holder.run(*restore, at_terminal=True), empty.run(*restore)
+    assert (refused.code, piped.code) == (3, 3)
+    assert all(refusals(each)[-1].startswith("restore") for each in (holder, empty))
+    assert texts(holder, "--all-states") == []
+    assert holder.run("add", text).code == 3
+    empty.ok(*restore, at_terminal=True)
+    assert readable_anywhere(empty, word) == readable_anywhere(empty, own) == EVERYWHERE
+
+
+@pytest.mark.shows("gateway.no_bypass_path")
+def test_an_export_without_its_tombstones_is_not_restored_and_with_them_they_hold(mem):
+    word, own = token(), token()
+    mem.ok("add", f"the gate is {own}")
+    mem.ok("tombstone", mem.ok("add", f"the pass is {word}", "--json").json()["id"], "--reason", "not true")
+    lines = mem.ok("export").out.splitlines(keepends=True)
+    path, fresh = mem.folder / "export.jsonl", Mem(mem.folder, "fresh.db")
+    restore = ("import", "--restore", str(path), "--reason", "a new machine")
+
+    path.write_text("".join(line for line in lines if json.loads(line)["type"] != "tombstone"), encoding="utf-8")
+    assert fresh.run(*restore, at_terminal=True).code == 5
+    assert texts(fresh, "--all-states") == []
+    path.write_text("".join(lines), encoding="utf-8")
+    fresh.ok(*restore, at_terminal=True)
+    assert fresh.run("add", f"the pass is {word}").code == 3
+    assert readable_anywhere(fresh, word) == []
+    assert readable_anywhere(fresh, own) == EVERYWHERE
+
+
+@pytest.mark.shows("gateway.no_bypass_path")
+@pytest.mark.parametrize("form", ["text", "jsonl", "json"])
+def test_the_filter_stops_what_a_tombstone_stops_and_passes_the_rest_byte_for_byte(mem, form):
+    word, kept = token(), token()
+    mem.ok("tombstone", "--value", f"the pass is {word}", "--reason", "not true")
+    passed, stopped = f"the pass is {kept}", f"the PASS is {word}!"
+    rows = [json.dumps({"memory": said}) for said in (passed, stopped)]
+    piped = {"text": f"{passed}\n{stopped}\n", "jsonl": "\n".join(rows) + "\n", "json": f"[{', '.join(rows)}]"}[form]
+
+    done = mem.run("filter", "--format", form, "--exit-code", input=piped)
+    assert done.code == 1
+    assert word not in done.out
+    assert kept in done.out
+    assert "1 passed, 1 stopped" in done.err
+
+
+@pytest.mark.shows("gateway.no_bypass_path")
 def test_copying_the_file_away_and_back_brings_its_tombstones_along(mem):
     word = token()
     mem.ok("add", f"the pass is {word}")
@@ -283,66 +220,6 @@ def test_every_command_is_known_to_look_only_or_is_driven_here(mem):
 
     assert {"add", "show", "import"} <= commands
     assert commands - LOOKING - CHANGING == set(), "a new command: does it write? then drive it in ENTRIES"
-
-
-@pytest.mark.shows("gateway.no_bypass_path")
-@pytest.mark.parametrize("command", ["condense", "tx", "export"])
-def test_the_entries_that_this_build_has_not(mem, command):
-    unbuilt(mem, command)
-
-
-TABLES = ["facts", "versions", "tombstones", "audit"]
-FOREIGN = [
-    "insert into {table} select * from {table} limit 1",
-    "insert or replace into {table} select * from {table} limit 1",
-    "insert or ignore into {table} select * from {table} limit 1",
-    "replace into {table} select * from {table} order by 1 desc limit 1",
-    "update {table} set {column} = {column}",
-    "update or replace {table} set {column} = {column} + 1",
-    "delete from {table}",
-    "delete from {table} where rowid = (select max(rowid) from {table})",
-]
-
-
-@pytest.fixture
-def lived_in(mem: Mem) -> Mem:
-    """Return a memory that has a row in every table a foreign program may be tempted by."""
-    mem.ok("import", openai(mem.folder / "talk.json", ["FACT: the pass is q1", "FACT: the gate is q2"]))
-    mem.ok("extract")
-    mem.ok("tombstone", find(mem, "q1"), "--reason", "not true")
-    return mem
-
-
-@pytest.mark.shows("gateway.no_bypass_path")
-@pytest.mark.parametrize("statement", FOREIGN)
-@pytest.mark.parametrize("table", TABLES)
-def test_bare_sqlite_changes_nothing_of_what_counts(lived_in, table, statement):
-    path = lived_in.path
-    before = hashlib.sha256(path.read_bytes()).hexdigest()
-
-    with closing(sqlite3.connect(path)) as conn:
-        column = conn.execute(f"select name from pragma_table_info('{table}') limit 1").fetchone()[0]
-        assert conn.execute(f"select count(*) from {table}").fetchone()[0] > 0
-        with pytest.raises(sqlite3.OperationalError, match="no such function: mem_writer"), conn:
-            conn.execute(statement.format(table=table, column=column))
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
-    lived_in.ok("check")
-    lived_in.ok("add", "mem itself still writes")
-
-
-@pytest.mark.shows("gateway.no_bypass_path")
-@pytest.mark.parametrize("table", TABLES)
-def test_a_file_whose_triggers_were_dropped_is_refused_and_never_read_as_true(lived_in, table):
-    with closing(sqlite3.connect(lived_in.path)) as conn, conn:
-        for (name,) in conn.execute(
-            "select name from sqlite_schema where type = 'trigger' and tbl_name = ?", (table,)
-        ).fetchall():
-            conn.execute(f"drop trigger {name}")
-        conn.execute(f"delete from {table} where rowid = (select max(rowid) from {table})")
-
-    for call in (("show",), ("add", "the pass is q1"), ("recall", "pass")):
-        assert lived_in.run(*call).code == 13
-    assert lived_in.run("check").code in (1, 13)
 
 
 CLAIMS = [

@@ -6,33 +6,33 @@ from unicodedata import category
 import pytest
 
 from tests.acceptance.driver import Result
-from tests.acceptance.material import claude_code, openai, token
+from tests.acceptance.material import TRANSCRIPTS, claude_code, openai, token
 from tests.acceptance.questions import (
     EVERYWHERE,
+    condensing,
     events,
     extract,
     find,
-    has,
     offered,
     readable_anywhere,
     recalled,
     refusals,
     texts,
-    unbuilt,
 )
 from tests.normalisation_cases import DISTINCT, STOPPED
 
 BECAUSE = ("--reason", "not true")
 MAINTENANCE = [
-    ("extract",),
+    ("extract", "--all"),
+    ("condense",),
     ("rebuild",),
     ("migrate",),
+    ("tx", "recover"),
     ("check",),
-    ("stats",),
     ("log", "verify"),
     ("review", "list"),
 ]
-"""Every command that tends a file without being told what to believe; `condense` is asked for apart."""
+"""Every command that tends a file without being told what to believe."""
 
 
 @pytest.mark.shows("tombstone.laundering_sequence")
@@ -76,7 +76,7 @@ def test_no_maintenance_and_no_clock_that_runs_years_ahead_ends_a_tombstone(mem)
     mem.ok("extract")
     mem.ok("tombstone", find(mem, wrong), *BECAUSE)
 
-    for years, words in enumerate((words for words in MAINTENANCE if has(mem, words[0])), start=5):
+    for years, words in enumerate(MAINTENANCE, start=5):
         mem.ok(*words, clock_years_ahead=years)
         refused = mem.run("add", f"the pass of the depot is {wrong}", "--json", clock_years_ahead=years)
         assert (refused.code, refused.error) == (3, "tombstoned"), words
@@ -89,7 +89,16 @@ def test_no_maintenance_and_no_clock_that_runs_years_ahead_ends_a_tombstone(mem)
 
 @pytest.mark.shows("tombstone.survives_ttl_and_prune")
 def test_condensing_ends_no_tombstone(mem):
-    unbuilt(mem, "condense")
+    wrong, one, other = token(), token(), token()
+    text = f"the pass of the depot is {wrong}"
+    mem.ok("tombstone", mem.ok("add", text, "--json").json()["id"], *BECAUSE)
+    ids = [mem.ok("add", f"the gate of {word} is open", "--json").json()["id"] for word in (one, other)]
+
+    assert mem.run("condense", "--condenser", condensing(text, ids)).code == 3
+    assert readable_anywhere(mem, wrong) == []
+    assert mem.run("condense", "--condenser", condensing(f"the gates of {one} and {other} are open", ids)).code == 0
+    assert recalled(mem, one) == [f"the gates of {one} and {other} are open"]
+    assert mem.run("add", text).code == 3
 
 
 def scoped(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
@@ -169,7 +178,7 @@ def test_a_paraphrase_is_stored_and_recalled_and_shown_as_a_near_miss_before(mem
 
 
 @pytest.mark.shows("tombstone.reextraction_stays_inactive")
-@pytest.mark.parametrize("again", ["the same file", "another name", "another format"])
+@pytest.mark.parametrize("again", ["the same file", "another name", *TRANSCRIPTS])
 def test_reading_the_same_transcript_again_brings_no_rejected_fact_back(mem, again):
     wrong, kept = token(), token()
     said = [f"FACT: the pass of the depot is {wrong}", f"Remember that the pass of the tower is {kept}."]
@@ -179,10 +188,8 @@ def test_reading_the_same_transcript_again_brings_no_rejected_fact_back(mem, aga
     mem.ok("tombstone", find(mem, wrong), *BECAUSE)
 
     for _ in range(2):
-        if again == "another format":
-            mem.ok("import", claude_code(mem.folder / "talk.jsonl", said))
-        else:
-            mem.ok("import", path if again == "the same file" else openai(mem.folder / "again.json", said))
+        write = TRANSCRIPTS.get(again, openai)
+        mem.ok("import", path if again == "the same file" else write(mem.folder / "again", said))
         assert extract(mem)[f"the pass of the depot is {wrong}"] == "tombstoned"
     assert readable_anywhere(mem, wrong) == []
     assert readable_anywhere(mem, kept) == EVERYWHERE

@@ -3,7 +3,8 @@
 A block begins with ```console and plays at a terminal of 80 columns, or with ```console piped. A line that begins with
 `$ ` is a command, one that begins with `> ` goes on with it, anything else is output. `echo $?` prints the exit code of
 the command before; every other command must end with 0 unless that line follows. A line `…` stands for any output that
-is left out. `<!-- typed: … -->` before a block says which keys are typed into its last command, separated by spaces.
+is left out. `<!-- typed: … -->` before a block says which keys are typed into its last command, separated by spaces;
+`<!-- in a new folder -->` says that what went before in its chapter is not there.
 
 Ids, dates, times, hashes and what is counted over them differ in every run: an id of the README stands for whatever id
 stands in its place, and stays that one.
@@ -30,9 +31,13 @@ _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
     (re.compile(rf"\b\d{{1,2}} (?:{_MONTHS}) \d{{4}}(?: \d\d:\d\d)?"), "DATE"),
     (re.compile(r"\bjust now\b|\b\d+ (?:s|m|h|d) ago\b"), "AGO"),
+    (re.compile(r"\bends in \d+ m\b"), "LEASE"),
     (re.compile(r"\b0\.\d{2,3}\b"), "SCORE"),
     (re.compile(r"\b\d+ tokens\b"), "TOKENS"),  # of a block with ids in it
 )
+_PROGRESS = re.compile("\x1b\\[\\?25l.*?\x1b\\[\\?25h\\s*\x1b\\[1A\x1b\\[2K", re.DOTALL)
+"""What long work shows while it lasts, and takes away again; on a slow machine more of it is long."""
+
 _ID = re.compile(r"(?<![\w.:-])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{4,16}(?![\w.:])")
 
 
@@ -53,6 +58,7 @@ class Block:
     section: str
     line: int
     piped: bool
+    fresh: bool
     typed: tuple[str, ...]
     exchanges: tuple[Exchange, ...]
 
@@ -60,6 +66,7 @@ class Block:
 def blocks(text: str) -> Iterator[Block]:
     """Yield the console blocks of a text."""
     chapter = section = fence = ""
+    fresh = False
     typed: tuple[str, ...] = ()
     held: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -72,10 +79,12 @@ def blocks(text: str) -> Iterator[Block]:
                         section=section,
                         line=start,
                         piped=fence.endswith("piped"),
+                        fresh=fresh,
                         typed=typed,
                         exchanges=tuple(_exchanges(held, start)),
                     )
-                fence, held, typed = "", [], ()
+                    fresh, typed = False, ()
+                fence, held = "", []
             else:
                 held.append(line)
         elif line.startswith("```"):
@@ -84,6 +93,8 @@ def blocks(text: str) -> Iterator[Block]:
             chapter, section = line[3:], ""
         elif line.startswith("### "):
             section = line[4:]
+        elif line == "<!-- in a new folder -->":
+            fresh = True
         elif found := re.fullmatch(r"<!-- typed: (.*) -->", line):
             typed = tuple(found[1].split(" "))
 
@@ -142,7 +153,7 @@ def run(command: str, folder: Path, *, piped: bool, typed: tuple[str, ...] = ())
         said += child.after.decode()
         child.send(key)
     child.close()
-    return said.replace("\r\n", "\n"), -1 if child.exitstatus is None else child.exitstatus
+    return _PROGRESS.sub("", said.replace("\r\n", "\n")), -1 if child.exitstatus is None else child.exitstatus
 
 
 PROMPT = r"(?:decide \(\d+/\d+\)|reason[^:\r\n]*): "

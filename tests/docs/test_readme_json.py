@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from memcli.cli import main
-from tests.docs.consoles import TRANSCRIPTS, run
+from tests.docs.consoles import ROOT, TRANSCRIPTS, run
 from tests.docs.test_readme_reference import in_code, section, table
 
 Keys = frozenset[str]
@@ -20,7 +21,7 @@ def listed() -> dict[str, Keys]:
     found: dict[str, Keys] = {}
     for name, _, keys in table(section("JSON documents")):
         found[name] = frozenset(in_code(keys))
-        for other in ("fact", "provenance"):
+        for other in ("fact", "provenance", "transaction"):
             if keys.startswith(f"those of a {other}, and "):
                 found[name] |= found[other]
     return found
@@ -174,6 +175,135 @@ def budget(shown: Shown) -> None:
     shown.note("flush", *(life["flush"] for life in told["lives"]))
 
 
+def condense(shown: Shown) -> None:
+    """Replace many facts by few, and lose one that was named."""
+    shown.run("init", "--db", "many.db", "--admission", "direct")
+    for text in ("the user prefers tea", "the user also prefers tea", "the user has a cat"):
+        shown.run("add", text, "--db", "many.db")
+    cat = next(fact["id"] for fact in shown.run("show", "--db", "many.db") if "cat" in fact["text"])
+    planned = shown.run("condense", "--dry-run", "--max-facts", "1", "--allow-loss", cat, "--db", "many.db")
+    shown.note("condensation", planned)
+    shown.note("merger", *planned["merged"])
+    shown.note("loss", *planned["lost"])
+
+
+def take_out(shown: Shown) -> None:
+    """Compare two files that differ in every way, and take an export back."""
+    shutil.copy("many.db", "before.db")
+    tea = next(fact["id"] for fact in shown.run("show", "--db", "many.db") if "also" in fact["text"])
+    shown.run("correct", tea, "the user prefers coffee", "--reason", "asked", "--db", "many.db")
+    shown.run("tombstone", "--value", "the user prefers milk", "--reason", "no", "--db", "many.db")
+    found = shown.run("diff", "before.db", "many.db")
+    shown.note("comparison", found)
+    shown.note("compared file", found["before"], found["after"])
+    shown.note("changed fact", *found["changed"])
+    shown.note("compared tombstones", found["tombstones"])
+    shown.note("tombstone", *found["tombstones"]["added"])
+    assert main(["export", "--db", "many.db", "-o", "many.jsonl"]) == 0
+    shown.capsys.readouterr()
+    shown.run("init", "--db", "again.db")
+    shown.note("restored", shown.at_terminal("mem import many.jsonl --restore --db again.db"))
+
+
+def transact(shown: Shown) -> None:
+    """Stage, check and commit; act on it, and withdraw what it rested on."""
+    shown.run("init", "--db", "orders.db", "--admission", "checked")
+    Path("policy.toml").write_text('[tools]\nrefund = "irreversible"\n', encoding="utf-8")
+    taken = shown.at_terminal("mem policy import policy.toml --reason agreed --db orders.db")
+    shown.note("policy taken", taken)
+    shown.note("taken rule", *taken["rules"])
+    db = ("--db", "orders.db")
+    begun = shown.run("tx", "begin", *db)
+    shown.note("transaction", begun)
+    shown.note("actor", begun["actor"])
+    paid = shown.run("tx", "stage", "tx1", "order 7 is unpaid", "--reference", "erp", *db)
+    due = shown.run("tx", "stage", "tx1", "order 7 is due", "--reference", "erp", "--derived-from", paid["id"], *db)
+    shown.note("fact", paid, due)
+    checked = shown.run("tx", "check", "tx1", *db)
+    shown.note("transaction checked", checked)
+    whole = shown.run("tx", "show", "tx1", *db)
+    shown.note("transaction in full", whole)
+    shown.note("staged fact", *whole["records"])
+    shown.note("ground", *(ground for record in whole["records"] for ground in record["stands_on"]))
+    shown.note("check", *checked["checks"], *(item for record in whole["records"] for item in record["checks"]))
+    shown.note("transaction settled", shown.run("tx", "commit", "tx1", *db))
+    shown.run("tx", "begin", *db)
+    shown.note("fact", *shown.run("tx", "read", "tx2", *db))
+    shown.note("gate", shown.run("gate", "tx2", "--tool", "refund", *db, code=1))
+    shown.note("gate", shown.run("gate", "tx2", "--tool", "refund", "--premise", due["id"], *db))
+    shown.note("action", shown.run("act", "begin", "--receipt", "r1", *db), shown.run("act", "done", "a1", *db))
+    shown.note("action", *shown.run("act", "list", *db))
+    shown.note("transaction", shown.run("tx", "abort", "tx2", *db), *shown.run("tx", "show", *db))
+    recovered = shown.run("tx", "recover", *db)
+    shown.note("recovery", recovered)
+    planned = shown.at_terminal(f"mem revoke {paid['id']} --dry-run --db orders.db")
+    shown.note("cascade", planned)
+    shown.note("fall", *planned["falls"])
+    shown.note("fact", shown.at_terminal(f"mem revoke {paid['id']} --reason no --db orders.db"))
+    shown.note("effect", *shown.run("effects", "--check", *db, code=1))
+    shown.note("effect", shown.run("effects", "ack", "x1", *db), shown.run("effects", "done", "x1", *db))
+
+
+def replay(shown: Shown) -> None:
+    """Run the published cases of transactions."""
+    cases = ROOT / "fixtures/transactions"
+    asked = ("tx", "replay", str(cases / "paper.jsonl"), "--tools", str(cases / "tools.json"), "--profile", "paper")
+    found = shown.run(*asked)
+    shown.note("replay", found)
+    shown.note("replayed case", *found["cases"])
+
+
+def evaluate(shown: Shown) -> None:
+    """Ask cases of two memories, with evidence and with a program that answers."""
+    Path("cases.jsonl").write_text(
+        '{"id": "tea", "query": "what does the user prefer", "expect": ["coffee"], "forbid": ["milk"],'
+        ' "control": ["user"], "evidence": ["s1#0"]}\n',
+        encoding="utf-8",
+    )
+    Path("answer.py").write_text(
+        'import json, sys\nprint(json.dumps({"answer": json.load(sys.stdin)["context"]}))\n', encoding="utf-8"
+    )
+    asked = ("eval", "run", "cases.jsonl", "--answerer", f"{sys.executable} answer.py")
+    found = shown.run(*asked, "--compare", "before.db", "many.db", code=1)
+    shown.note("evaluation", found, shown.run(*asked, "--db", "many.db"))
+    for case in found["cases"]:
+        shown.note("evaluated case", case)
+        shown.note("text looked for", *case["expected"], *case["controls"])
+        shown.note("forbidden text", *case["forbidden"])
+        shown.note("references", case["references"])
+        shown.note("task", case["task"])
+    measures = found["measures"]
+    shown.note("measures", measures)
+    for name, key in (
+        ("correctness", "correctness"),
+        ("all references", "references"),
+        ("forbidden hits", "forbidden"),
+        ("tokens of blocks", "tokens"),
+        ("ablation", "task"),
+    ):
+        shown.note(name, measures[key])
+    shown.note("scores", measures["references"]["micro"], measures["references"]["macro"])
+    shown.note("latency", *measures["latency_ms"].values())
+    shown.note("two memories", found["compare"])
+    shown.note("compared figure", *found["compare"]["measures"].values())
+
+
+STAGES: tuple[Callable[[Shown], None], ...] = (
+    look,
+    reasons,
+    change,
+    wait,
+    decide,
+    budget,
+    condense,
+    take_out,
+    transact,
+    replay,
+    evaluate,
+)
+"""Each goes on in the folder that those before it left."""
+
+
 @pytest.fixture
 def keys(tmp_path, monkeypatch, capsys):
     """Give the keys of every document that the commands printed."""
@@ -181,8 +311,7 @@ def keys(tmp_path, monkeypatch, capsys):
     for transcript in TRANSCRIPTS.glob("*.json"):
         shutil.copy(transcript, tmp_path)
     shown = Shown(capsys, tmp_path)
-    stages: tuple[Callable[[Shown], None], ...] = (look, reasons, change, wait, decide, budget)
-    for stage in stages:
+    for stage in STAGES:
         stage(shown)
     return shown.keys
 
@@ -191,4 +320,4 @@ def test_every_document_has_the_keys_that_the_readme_lists(keys):
     assert {name: sorted(sorted(found) for found in several) for name, several in keys.items()} == {
         name: [sorted(found)] for name, found in listed().items()
     }
-    assert len(keys) >= 40
+    assert len(keys) >= 80
