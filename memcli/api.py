@@ -368,12 +368,18 @@ class LiveTransaction:
             Stale: Something changed while the verifier thought.
         """
         asked = self._commit
-        answers = None
-        if asked.verifier is not None:
-            questions = self._store.questions(self.id)
-            answers = verifiers.ask(questions, asked.verifier, timeout_s=asked.timeout_s)
-        with self._store.write(self._actor) as write:
-            verdict = write.commit(self.id, asked.partial, answers)
+        if asked.verifier is None:
+            with self._store.write(self._actor) as write:
+                verdict = write.commit(self.id, asked.partial)
+        else:
+            verdict = verifiers.commit(
+                self._store,
+                self._actor,
+                self.id,
+                asked.verifier,
+                partial=asked.partial,
+                timeout_s=asked.timeout_s,
+            )
         self.verdict = verdict
         return verdict
 

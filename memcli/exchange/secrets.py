@@ -55,8 +55,8 @@ def looking() -> Iterator[Secrets]:
     except ImportError:  # the extra `secrets` is not installed
         yield Secrets(None)
         return
-    names = {str(kind.__name__) for kind in kinds().values()}
-    plugins = sorted(names - _FOR_PROGRAMS)
+    found: dict[str, type] = kinds()
+    plugins = sorted({kind.__name__ for kind in found.values()} - _FOR_PROGRAMS)
     # Without filters nothing is verified, which would send what was found to whoever might know it.
     with transient_settings({"plugins_used": [{"name": name} for name in plugins], "filters_used": []}):
         yield Secrets(scan_line)

@@ -344,7 +344,15 @@ class Condensing(Keeping):
             " (select child from derivations where parent = ?)",
             (number, one, one),
         ).fetchall()
+        into = self.fact(one)
         for child, how in found:
+            built = self.fact(child)
+            if NARROWEST.index(built.visibility) > NARROWEST.index(into.visibility):
+                raise NotAllowed(
+                    f"fact {built.id[:8]} was built on what would be merged and is {built.visibility}, which is wider",
+                    hint="leave the facts it was built on as they are, or retract it first",
+                    target=built.id,
+                )
             if one not in self.descendants(child):
                 edge = (child, one, how, self.tick())
                 self.conn.execute(

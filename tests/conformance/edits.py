@@ -114,12 +114,13 @@ def make(path: Path, edit: Edit) -> bool:
 def changes(path: Path, table: str, column: str, *, rows_at_most: int = MOST) -> Iterator[Edit]:
     """Yield changes of one column: to nothing, to what another row holds, to another word, to what is near.
 
-    Words are changed in every row, in most to the words of another; anything else in some rows.
+    Words are changed in every row, in most to the words of another; anything else in some rows, the first in every way.
     """
     form, held = _held(path, table)
     chosen = spread(held, rows_at_most)
     for row in held if column == "text" else chosen:
-        for value in _others(form, held, row, column)[slice(None) if row in chosen else slice(1, 2)]:
+        ways = slice(None) if row == held[0] else slice(0 if row in chosen else 1, 2)
+        for value in _others(form, held, row, column)[ways]:
             yield Edit(
                 table=table,
                 kind="number" if (column,) == form.key and form.columns[column] == "integer" else "change",

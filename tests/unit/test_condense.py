@@ -402,6 +402,18 @@ def test_a_private_fact_is_not_merged_into_one_that_more_may_see(store, tmp_path
     assert condensed(store, narrow)[0].id == private.id
 
 
+def test_what_was_built_on_a_shared_fact_never_comes_to_stand_on_a_private_one(store, tmp_path):
+    private, shared = add(store, "Tea is hot", visibility=Visibility.PRIVATE), add(store, "Tea is brown")
+    child = add(store, "Tea stains", derived_from=(shared.id,))
+    plan = answered(
+        tmp_path, store, {"facts": [{"keep": private.id, "from": [shared.id]}, {"keep": child.id, "from": []}]}
+    )
+
+    with pytest.raises(NotAllowed, match="was built on what would be merged"):
+        condensed(store, plan)
+    assert texts(store.facts()) == ["Tea is brown", "Tea is hot", "Tea stains"]
+
+
 def test_a_plan_about_a_fact_that_changed_since_is_stale(store):
     add(store, "Tea is hot")
     goes = add(store, "The tea is hot")
