@@ -540,7 +540,7 @@ class Acting(Transacting):
             attribute=seen.attribute,
             value=said if seen.slot is not None else None,
             kind=seen.kind,
-            validity=Validity(start=seen.valid.start, end=seen.valid.end),
+            validity=_shared(seen, grounds),
             importance=seen.importance,
             owner=seen.owner,
             visibility=Visibility(width),
@@ -573,3 +573,21 @@ class Acting(Transacting):
             if row.field("state") in READABLE and row.fact != number:
                 found[row.fact] = row
         return [found[key] for key in sorted(found)]
+
+
+def _shared(seen: Fact, grounds: Sequence[Fact]) -> Validity:
+    """Return when a view and everything it stands on are true at once.
+
+    Raises:
+        NotAllowed: Never.
+    """
+    valid = [seen.valid, *(parent.valid for parent in grounds)]
+    start = max((one.start for one in valid if one.start is not None), default=None)
+    end = min((one.end for one in valid if one.end is not None), default=None)
+    if start is not None and end is not None and end <= start:
+        raise NotAllowed(
+            f"what fact {seen.id[:8]} was built on is never true at one time",
+            hint="retract it, and add what holds now with `mem add --derived-from`",
+            target=seen.id,
+        )
+    return Validity(start=start, end=end)
