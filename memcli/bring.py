@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memcli import exchange, wire
@@ -64,6 +65,8 @@ def import_files(
     sources: list[Imported] = []
     problem: Unreadable | None = None
     for path in exchange.places(paths):
+        if path not in paths and _is_own(store, path):
+            continue
         began = store.rehearse(actor, reason) if dry_run else store.write(actor, reason)
         tally = Tally(progress=partial(progress, path))
         try:
@@ -77,6 +80,14 @@ def import_files(
         reports.append(tally.report(place))
         sources += [_planned(item) for item in tally.sources] if dry_run else tally.sources
     return Brought(reports=tuple(reports), sources=tuple(sources), problem=problem)
+
+
+def _is_own(store: "Store", path: str) -> bool:
+    """Return whether a file met in a folder is the memory file itself, or lies beside it while it is open."""
+    place = Path(path)
+    name = store.path.name
+    mine = {name, f"{name}-wal", f"{name}-shm", f"{name}-journal"}
+    return place.name in mine and place.parent.resolve() == store.path.parent.resolve()
 
 
 def _planned(item: Imported) -> Imported:
@@ -290,7 +301,7 @@ def extract_sources(
     batches = _batches(fresh, reader, batch) if any(whole) or not reader.whole else iter([()])
     for messages in batches:
         try:
-            claims = reader.read(messages, list(store.facts()))
+            claims = reader.read(messages, list(store.facts()) if reader.told else [])
         except Unreadable as error:
             if not read:
                 raise

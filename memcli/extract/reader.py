@@ -27,14 +27,18 @@ class Reader:
         name: Without blanks; another name begins every source from its first message.
         read: Returns the claims in messages, given the facts that are known.
         whole: Wants all new messages in one call, unless a size is given for each.
+        told: Wants to be given the facts that are known; else it is given none, and they are not looked up.
     """
 
     name: str
     read: Callable[[Sequence[Message], Sequence[Fact]], list[Claim]]
     whole: bool = True
+    told: bool = True
 
 
-RULES_READER = Reader(name=f"rules-{RULES_VERSION}", read=lambda messages, _: list(extract(messages)), whole=False)
+RULES_READER = Reader(
+    name=f"rules-{RULES_VERSION}", read=lambda messages, _: list(extract(messages)), whole=False, told=False
+)
 """The built-in rules."""
 
 
@@ -58,7 +62,7 @@ def persistent(reader: Reader, *, retries: int) -> Reader:
                 continue
         return reader.read(messages, known)
 
-    return Reader(name=reader.name, read=read, whole=reader.whole)
+    return Reader(name=reader.name, read=read, whole=reader.whole, told=reader.told)
 
 
 def stretches(messages: Iterable[Message]) -> Iterator[tuple[int, int]]:

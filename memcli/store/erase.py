@@ -67,7 +67,7 @@ class Erasing(Condensing):
             " union select p.fact, p.quote, null, null, null, null from provenance p"
             " join facts f on f.id = p.fact where f.scope = ?1 and p.quote is not null",
             (self.scope,),
-        ).fetchall():
+        ):
             if any(contains(text, item) for field in fields for item in rows.texts_in(field)):
                 chosen.add(number)
         messages = self._evidence_of(chosen) | self._repeating([text], loosely=True)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from memcli.errors import NotAllowed, NotFound, NotPermitted, Stale
@@ -19,6 +20,7 @@ NEAR_SCORE = 60.0
 """How alike, of 100, a text must be to be shown as a near miss."""
 
 NEAR_LIMIT = 5
+_NEAR_AT_ONCE = 5_000  # texts that are compared in one go, so that no more are in memory
 _FINAL = ",".join(f"'{state}'" for state in sorted(FINAL))
 
 
@@ -94,12 +96,13 @@ class Removing(Believing):
         return self._plan(match, pattern, (), (), found, everywhere=everywhere)
 
     def _current(self, *, everywhere: bool) -> Iterator[tuple[int, str, Scalar]]:
+        """Yield each fact that stands, its text and value, one by one; whoever writes meanwhile takes a list first."""
         where, bound = ("", ()) if everywhere else (" and f.scope = ?", (self.scope,))
         for raw in self.conn.execute(
             f"{rows.SELECT_VERSION} where v.retired_at is null and v.state not in ({_FINAL}) and f.erased_at is null"
             f"{where} order by v.fact",
             bound,
-        ).fetchall():
+        ):
             row = self.store.reader.version(raw)
             value = row.field("value")
             yield row.fact, unpack(str(row.field("text"))), None if value is None else json.loads(str(value))
@@ -150,13 +153,16 @@ class Removing(Believing):
     def _near(self, values: Sequence[str], but: set[int], *, everywhere: bool) -> list[Similar]:
         from rapidfuzz import fuzz, process  # 45 ms, needed only here
 
-        texts = {number: text for number, text, _ in self._current(everywhere=everywhere) if number not in but}
         best: dict[int, float] = {}
-        for value in values:
-            for _, score, number in process.extract(
-                value, texts, scorer=fuzz.WRatio, processor=normalise, limit=NEAR_LIMIT, score_cutoff=NEAR_SCORE
-            ):
-                best[number] = max(score, best.get(number, 0.0))
+        current = self._current(everywhere=everywhere)
+        while part := {number: text for number, text, _ in islice(current, _NEAR_AT_ONCE)}:
+            for value in values:
+                for _, score, number in process.extract(
+                    value, part, scorer=fuzz.WRatio, processor=normalise, limit=None, score_cutoff=NEAR_SCORE
+                ):
+                    if number not in but:
+                        best[number] = max(score, best.get(number, 0.0))
+            best = dict(sorted(best.items(), key=lambda item: (-item[1], item[0]))[:NEAR_LIMIT])
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:NEAR_LIMIT]
         facts = [(self.fact(number), score) for number, score in ranked]
         return [Similar(id=fact.id, text=fact.text, score=round(score, 1), state=fact.state) for fact, score in facts]

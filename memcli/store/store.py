@@ -703,10 +703,10 @@ class Store(Transacted):
             NotFound: Nothing was changed yet.
         """
         changes = (Op.ADD, Op.CORRECT, Op.RETRACT, Op.VERIFY, Op.DISPUTE, Op.ACCEPT, Op.UNDO, Op.MERGE, Op.CONDENSE)
-        found = next((item for item in reversed(self.events()) if item.op in changes), None)
-        if found is None:
-            raise NotFound(f"nothing was changed in {self.scope} yet", hint="see the log with `mem log --all-scopes`")
-        return found
+        for newest in (50, 5_000, None):  # nearly always among the first, however long the log is
+            if found := [item for item in self.each_event(EventQuery(limit=newest)) if item.op in changes][-1:]:
+                return found[0]
+        raise NotFound(f"nothing was changed in {self.scope} yet", hint="see the log with `mem log --all-scopes`")
 
     def _reason(self, raw: rows.Row) -> str | None:
         text, digest = raw[-1], raw[AUDIT_COLUMNS.index("reason")]

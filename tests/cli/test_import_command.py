@@ -139,6 +139,16 @@ def test_a_folder_is_read_file_by_file_and_says_what_was_not_understood(mem: Mem
     assert len(mem.ok("import", "--list")) == 2
 
 
+def test_a_folder_that_holds_the_memory_file_is_read_without_it(mem: Mem) -> None:
+    (mem.home / "chat.json").write_text(json.dumps([{"role": "user", "content": "I live in Lisbon"}]))
+
+    files = mem.ok("import", ".")["files"]
+    named = mem.run("import", "memory.db", "--json")
+
+    assert [item["path"] for item in files] == ["chat.json"]
+    assert (named.code, named.complaint["error"]) == (5, "unreadable")
+
+
 def test_an_archive_is_one_report_that_names_what_was_left_out(mem: Mem) -> None:
     with zipfile.ZipFile(mem.home / "x.zip", "w") as packed:
         packed.writestr("chat.json", json.dumps([{"role": "user", "content": "I live in Lisbon"}]))
