@@ -1,7 +1,7 @@
 """What comes in and goes out, beside its peers: `bench_exchange.py [--facts N] [--megabytes N]`.
 
 Whole processes, in processor time, user and system together; the peak is the greatest memory that the process had.
-Each pair takes turns over three rounds, and the median counts: a round takes long. A gigabyte is `--megabytes 1000`.
+Each pair takes turns over `--rounds`, and the median counts: a round takes long. A gigabyte is `--megabytes 1000`.
 """
 
 import argparse
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROUNDS = 3
 SAID = (
     "the agent keeps facts that were drawn from what people said and puts them back into a later prompt so that a"
     " person can look question correct or remove what it holds about tea trains Lisbon invoices gardens and pianos"
@@ -57,6 +56,7 @@ def beside(
     peer: Sequence[str],
     folder: Path,
     *,
+    rounds: int,
     target: str,
     fresh: Callable[[], object] = lambda: None,
 ) -> str:
@@ -66,7 +66,7 @@ def beside(
         fresh: Called before each round, so that both begin with the same files.
     """
     mine, other, peaks = [], [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         fresh()
         seconds, peak = measured(ours, folder)
         mine.append(seconds)
@@ -137,7 +137,7 @@ def written(path: Path, lines: Iterator[str]) -> Path:
     return path
 
 
-def facts(folder: Path, count: int) -> list[str]:
+def facts(folder: Path, count: int, rounds: int) -> list[str]:
     """Return the rows about facts: importing them from a memory store, and exporting them."""
     bin_ = Path(sys.executable).parent
     mem, utils = str(bin_ / "mem"), str(bin_ / "sqlite-utils")
@@ -157,6 +157,7 @@ def facts(folder: Path, count: int) -> list[str]:
             ours,
             peer,
             folder,
+            rounds=rounds,
             target="≤ 1.4",
             fresh=fresh,
         ),
@@ -165,12 +166,13 @@ def facts(folder: Path, count: int) -> list[str]:
             [mem, "export", "--db", "mine.db"],
             [utils, "rows", "peer.db", "facts", "--nl"],
             folder,
+            rounds=rounds,
             target="≤ 0.5",
         ),
     ]
 
 
-def transcripts(folder: Path, megabytes: int) -> list[str]:
+def transcripts(folder: Path, megabytes: int, rounds: int) -> list[str]:
     """Return the rows about large transcripts."""
     mem = str(Path(sys.executable).parent / "mem")
     rows = []
@@ -188,6 +190,7 @@ def transcripts(folder: Path, megabytes: int) -> list[str]:
                 [mem, "import", str(source), "--db", "file/mine.db"],
                 [sys.executable, "-c", LOADS, str(source)],
                 folder,
+                rounds=rounds,
                 target="≤ 3, 150 MB",
                 fresh=fresh,
             )
@@ -200,9 +203,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--facts", type=int, default=100_000, help="how many facts come in and go out")
     parser.add_argument("--megabytes", type=int, default=100, help="how large the transcripts are")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each pair is measured")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        table = [*facts(Path(name), chosen.facts), *transcripts(Path(name), chosen.megabytes)]
+        folder = Path(name)
+        table = facts(folder, chosen.facts, chosen.rounds)
+        table += transcripts(folder, chosen.megabytes, chosen.rounds)
     print("| operation | mem | peer | ratio | target |\n|---|---|---|---|---|")  # noqa: T201 - the table is the output
     print("\n".join(table))  # noqa: T201
 

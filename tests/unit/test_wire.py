@@ -38,7 +38,7 @@ PROVENANCE = ["source", "message", "index", "role", "quote", "verified"]
 EXCERPT = [*PROVENANCE, "path", "at", "content", "before", "after"]
 MESSAGE = [
     *("id", "source", "index", "role", "name", "content", "at", "at_text", "origin", "parent", "tool_calls"),
-    *("tool_call_id", "thinking", "attachments", "erased_at"),
+    *("tool_call_id", "thinking", "attachments", "extra", "erased_at"),
 ]
 EVENT = [
     *("seq", "id", "at", "actor", "op", "target", "scope", "from_state", "to_state", "reason", "before", "after"),
@@ -144,8 +144,8 @@ def test_the_keys_inside_an_import_document_are_a_contract():
     document = wire.import_document([report], [known])
 
     assert list(document["files"][0]) == [
-        *("path", "format", "tried", "conversations", "messages", "roles", "tool_calls", "facts", "new", "same"),
-        *("refused", "conflicting", "warnings", "error"),
+        *("path", "format", "tried", "conversations", "messages", "roles", "tool_calls", "facts", "tombstones"),
+        *("undated", "new", "same", "refused", "conflicting", "mapped", "warnings", "error"),
     ]
     assert document["files"][0]["warnings"] == [{"line": 3, "message": "no role"}]
     assert document["sources"] == [{"source": "chat1", "new": 1, "same": 0, "session": None, "title": None}]
