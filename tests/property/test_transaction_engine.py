@@ -1,6 +1,6 @@
 """The real writer does what the model of the protocol does, step by step, and keeps every invariant in its raw rows.
 
-`MEM_TEST_TRACES` is how many made traces are played; by default 80, so that a run is short. `MEM_TEST_FULL=1` plays
+`MEM_TEST_TRACES` is how many made traces are played; by default 40, so that a run is short. `MEM_TEST_FULL=1` plays
 every trace of three records and two transactions to depth six; by default an even choice of those to depth four.
 """
 
@@ -19,7 +19,7 @@ EVERY = 1 if FULL else 5
 """Of the longest short traces, one in so many is played."""
 
 BATCHES = 4
-TRACES = max(BATCHES, int(os.environ.get("MEM_TEST_TRACES", "80")))
+TRACES = max(BATCHES, int(os.environ.get("MEM_TEST_TRACES", "40")))
 
 
 class Watched:

@@ -1,6 +1,6 @@
 """What holds of the transaction protocol after every step of any trace, recomputed from raw rows.
 
-`MEM_TEST_TRACES` is how many made traces are played; by default 300, so that a run is short. `MEM_TEST_FULL=1` plays
+`MEM_TEST_TRACES` is how many made traces are played; by default 120, so that a run is short. `MEM_TEST_FULL=1` plays
 every trace of three records and two transactions to depth six; by default to depth five.
 """
 
@@ -15,7 +15,7 @@ from tests.transaction_traces import Watch, made_trace, parted, possible, short_
 
 DEPTH = 6 if os.environ.get("MEM_TEST_FULL") else 5
 BATCHES = 6
-TRACES = max(BATCHES, int(os.environ.get("MEM_TEST_TRACES", "300")))
+TRACES = max(BATCHES, int(os.environ.get("MEM_TEST_TRACES", "120")))
 
 WATCHED = (
     "P_SCOPE_WIDEN",
