@@ -40,9 +40,12 @@ def members(raw: Raw) -> Iterator[Raw]:
                 left -= handle.tell()
                 handle.seek(0)
                 yield Raw(path=label, handle=handle, digest=raw.digest, packed=True)
+    except NotImplementedError as problem:  # what zipfile says of a compression it does not know
+        why = "it is a ZIP archive that is packed in a way that is not read"
+        raise Unreadable(raw.path, why, hint="unpack it yourself and import the folder") from problem
     except RuntimeError as problem:  # what zipfile says of a password
         raise Unreadable(raw.path, "it is an encrypted ZIP archive", hint="unpack it yourself") from problem
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as problem:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as problem:
         why = "it is a ZIP archive that is cut or damaged"
         raise Unreadable(raw.path, why, hint="fetch or pack it again") from problem
 

@@ -107,6 +107,16 @@ def test_an_encrypted_archive_is_refused_with_that_reason(tmp_path):
     assert "encrypted" in refusal(path).why
 
 
+def test_an_archive_packed_in_an_unknown_way_is_not_called_damaged(tmp_path):
+    path = archive(tmp_path / "x.zip", {"chat.json": CHAT})
+    whole = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        whole[whole.index(mark) + offset] = 99
+    path.write_bytes(bytes(whole))
+
+    assert "a way that is not read" in refusal(path).why
+
+
 def test_an_archive_without_anything_to_read_is_no_empty_transcript(tmp_path):
     empty = archive(tmp_path / "empty.zip", {})
     foreign = archive(tmp_path / "foreign.zip", {"a.bin": bytes(range(256)) * 8})
