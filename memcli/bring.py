@@ -27,6 +27,7 @@ from memcli.facts import (
 from memcli.terms import Op
 
 if TYPE_CHECKING:
+    from memcli.store.bulk import Became
     from memcli.store.store import Store
     from memcli.store.writer import Writer
 
@@ -150,8 +151,7 @@ class Tally:
             self._counts["undated"] += item.at is None
             self._counts[_counted(outcome)] += 1
             if item.status is not None or item.ended is not None:
-                became = outcome.code if isinstance(outcome, Refused) else outcome.fact.state
-                self._mapped[f"{item.status or item.ended} → {became}"] += 1
+                self._mapped[f"{item.status or item.ended} → {outcome.state or outcome.outcome}"] += 1
 
     def _stops(self, write: "Writer") -> None:
         ended, proposed = write.apply_stops()
@@ -184,10 +184,10 @@ class Tally:
         )
 
 
-def _counted(outcome: Written | Refused) -> str:
-    if isinstance(outcome, Refused):
-        return "conflicting" if isinstance(outcome, Conflict) else "refused"
-    return {"held": "conflicting", "same": "same", "corroborated": "same"}.get(outcome.outcome, "new")
+def _counted(became: "Became") -> str:
+    if became.state is None:
+        return "conflicting" if became.outcome == Conflict.code else "refused"
+    return {"held": "conflicting", "same": "same", "corroborated": "same"}.get(became.outcome, "new")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memcli.errors import Refused
-from memcli.facts import Claim, Fact, Provenance, Written
+from memcli.facts import Claim
 from memcli.keys import NORMALISER, slot_digest, value_digest
 from memcli.record import record
 from memcli.store import rows, views
+from memcli.store.aside import Aside, pays
 from memcli.store.evidence import Backing, Keyed, hits, spoken
 from memcli.store.ledger import new_name
 from memcli.store.seals import AUDIT_COLUMNS, Field, seal
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
 
 _CHUNK = 400
 _BATCH = 5_000
+
+
+@record
+class Became:
+    """What became of one record of another store.
+
+    `outcome` is one of those of `Written`, or the code of the refusal; `fact` is the id of what was made or met, and
+    `state` what it is now, both None where it was refused.
+    """
+
+    outcome: str
+    fact: str | None = None
+    state: State | None = None
 
 
 @record
@@ -45,9 +59,10 @@ class Bulk:
     Args:
         write: The writer of the transaction.
         first: What the first claim stands on; the others differ in their message only.
+        coming: How many there may be.
     """
 
-    def __init__(self, write: "Keeping", first: Backing) -> None:
+    def __init__(self, write: "Keeping", first: Backing, coming: int) -> None:
         self._write = write
         self._source = first.source
         self._authority = first.authority
@@ -65,6 +80,7 @@ class Bulk:
         }
         self._counter = write.store.counter()
         self._clear()
+        self._aside = Aside(conn) if pays(conn, coming, least=_BATCH) else None
 
     def _clear(self) -> None:
         self._facts: list[tuple[Field, ...]] = []
@@ -82,13 +98,12 @@ class Bulk:
             found = self._write.conn.execute(f"select coalesce(max(id), 0) from {table}").fetchone()
             self._next[table] = 1 + int(found[0])
 
-    def put(self, item: Plain, position: int) -> Written:
-        """Take a fact that is plainly new, and return it; it is in the file when `flush` has run."""
+    def put(self, item: Plain, position: int) -> Became:
+        """Take a fact that is plainly new, and return what became of it; it is in the file when `flush` has run."""
         write, claim = self._write, item.keyed.claim
         number, row = self._next["facts"], self._next["versions"]
         self._next = {"facts": number + 1, "versions": row + 1}
         name, at = new_name(), write.tick()
-        text = pack(claim.text)
         subject, attribute, owner = (
             None if one is None else pack(one) for one in (claim.subject, claim.attribute, claim.owner)
         )
@@ -98,18 +113,19 @@ class Bulk:
         )  # fmt: skip
         self._facts.append((*fact, seal(write.key, "fact", fact)))
         values = write.first_row(number, item.keyed, self._authority, self._state)
-        version = tuple(at if field == "recorded_at" else values[field] for field in rows.VERSION_FIELDS)
+        values["recorded_at"] = at
+        version = tuple([values[field] for field in rows.VERSION_FIELDS])
         digest = seal(write.key, "version", version)
         self._versions.append((row, *version, digest, seal(write.key, "retired", (digest, None, None))))
         message, role = self._messages[position]
-        quote = (number, 1, self._source, message, text, 0, len(claim.text), 1, at, None)
+        quote = (number, 1, self._source, message, values["text"], 0, len(claim.text), 1, at, None)
         place = (self._source, position, str(role))
         self._provenance.append((*quote, rows.provenance_seal(write.key, quote, place)))
         self._events.append(write.chain(Op.ADD, name, at=at, after=digest, moved=(None, self._state)))
         self._view(number, row, claim, subject)
         if len(self._facts) >= _BATCH:
             self.flush()
-        return Written(fact=self._fact(name, claim, position, role, at), outcome="new")
+        return Became(outcome="new", fact=name, state=self._state)
 
     def _view(self, number: int, row: int, claim: Claim, subject: str | None) -> None:
         scope, state = self._write.scope, str(self._state)
@@ -120,21 +136,12 @@ class Bulk:
         if self._counter is not None:
             self._tokens.append((row, self._counter(claim.text), self._write.store.settings["encoding"]))
 
-    def _fact(self, name: str, claim: Claim, position: int, role: Role, at: int) -> Fact:
-        write, source = self._write, f"s{self._source}"
-        return Fact(
-            id=name, scope=write.scope_name, kind=claim.kind, subject=claim.subject, attribute=claim.attribute,
-            value=claim.value, text=claim.text, state=self._state, version=1, revision=1, confidence=claim.confidence,
-            importance=claim.importance, authority=self._authority, owner=claim.owner, visibility=claim.visibility,
-            pinned=claim.pinned, valid=claim.validity, recorded_at=at, retired_at=None, actor=write.actor,
-            rule=claim.rule,
-            provenance=(
-                Provenance(
-                    source=source, message=f"{source}#{position}", index=position, role=role, quote=claim.text,
-                    verified=True, span=(0, len(claim.text)),
-                ),
-            ),
-        )  # fmt: skip
+    def close(self) -> None:
+        """Write what was taken, and leave the file with every trigger and index, for whoever writes next."""
+        self.flush()
+        if self._aside is not None:
+            self._aside.put_back()
+            self._aside = None
 
     def flush(self) -> None:
         """Write what was taken."""

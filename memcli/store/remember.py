@@ -1,6 +1,7 @@
 """What foreign stores remember, taken in as facts: each record is a message of its own, and the writer decides anew."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +21,7 @@ from memcli.facts import (
 )
 from memcli.keys import NORMALISER, TombstoneKey, value_digest
 from memcli.store import basics
-from memcli.store.bulk import Bulk, Plain, plain
+from memcli.store.bulk import Became, Bulk, Plain, plain
 from memcli.store.keep import Keeping
 from memcli.store.seals import seal
 from memcli.terms import FINAL, READABLE, Admission, Match, Op, Role, State
@@ -34,7 +35,7 @@ class Remembering(Keeping):
 
     def remember(
         self, items: Sequence[Remembered], *, path: str, digest: str, title: str | None = None
-    ) -> tuple[Imported, list[Written | Refused]]:
+    ) -> tuple[Imported, list[Became]]:
         """Keep the records of a store as one source, offer each as a fact, and return what became of them.
 
         What a store said before becomes older versions, and what it deleted ends; a store that is imported again, with
@@ -51,35 +52,33 @@ class Remembering(Keeping):
         taken = self.take(
             Conversation(format=items[0].format, turns=tuple(turns), title=title), path=path, digest=digest
         )
-        several = [
-            [_claim(item, said, f"{taken.source}#{place}") for said, place in zip(_sayings(item), places, strict=True)]
-            for item, places in _placed(items)
-        ]
-        return taken, self._all(items, several)
+        return taken, self._all(items, taken.source)
 
-    def _all(self, items: Sequence[Remembered], several: Sequence[Sequence[Claim]]) -> list[Written | Refused]:
+    def _all(self, items: Sequence[Remembered], source: str) -> list[Became]:
         """Offer everything in its order, what is plainly new in batches."""
-        outcomes: list[Written | Refused] = []
+        outcomes: list[Became] = []
         bulk: Bulk | None = None
-        places = [place for _, place in _placed(items)]
-        for start in range(0, len(items), BATCH):
-            part = several[start : start + BATCH]
+        placed = _placed(items)
+        while part := list(islice(placed, BATCH)):
+            several = [_claims(item, source, places) for item, places in part]
             single = [
-                claims[0] if len(claims) == 1 and self._stands(items[start + n]) else None
-                for n, claims in enumerate(part)
+                claims[0] if len(claims) == 1 and self._stands(item) else None
+                for claims, (item, _) in zip(several, part, strict=True)
             ]
-            for number, (claims, item) in enumerate(zip(part, self._plain(single), strict=True), start=start):
-                if item is not None:
-                    bulk = bulk or Bulk(self, self.backing(claims[0])[0])
-                    outcomes.append(bulk.put(item, places[number][0]))
+            for plainly, claims, (item, places) in zip(self._plain(single), several, part, strict=True):
+                if plainly is not None:
+                    bulk = bulk or Bulk(self, self.backing(claims[0])[0], len(items) - len(outcomes))
+                    outcomes.append(bulk.put(plainly, places[0]))
                     continue
                 if bulk is not None:
-                    bulk.flush()
-                outcomes.append(self._remembered(items[number], claims))
+                    bulk.close()
+                outcomes.append(_became(self._remembered(item, claims)))
                 if bulk is not None:
                     bulk.renumber()
             if bulk is not None:
                 bulk.flush()
+        if bulk is not None:
+            bulk.close()
         return outcomes
 
     def _plain(self, claims: Sequence[Claim | None]) -> list[Plain | None]:
@@ -323,6 +322,16 @@ def _placed(items: Sequence[Remembered]) -> Iterator[tuple[Remembered, range]]:
         count = 1 + len(item.earlier)
         yield item, range(index, index + count)
         index += count
+
+
+def _claims(item: Remembered, source: str, places: Iterable[int]) -> list[Claim]:
+    return [_claim(item, said, f"{source}#{place}") for said, place in zip(_sayings(item), places, strict=True)]
+
+
+def _became(outcome: Written | Refused) -> Became:
+    if isinstance(outcome, Refused):
+        return Became(outcome=outcome.code)
+    return Became(outcome=outcome.outcome, fact=outcome.fact.id, state=outcome.fact.state)
 
 
 def _sayings(item: Remembered) -> list[Said]:
