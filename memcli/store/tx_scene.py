@@ -159,10 +159,11 @@ class Seeing(Erasing):
 
     def parents_of(self, number: int, *, at: Micros = _FOREVER) -> list[int]:
         """Return the rows of what a fact was built from, as it was known at a moment."""
+        columns = ", ".join((*rows.DERIVATION_FIELDS, "seal"))
         found = self.conn.execute(
-            "select parent from derivations where child = ? and recorded_at <= ? order by parent", (number, at)
+            f"select {columns} from derivations where child = ? and recorded_at <= ? order by parent", (number, at)
         )
-        return [parent for (parent,) in found]
+        return [rows.derivation(self.key, raw)[1] for raw in found]
 
     def ancestors_of(self, numbers: Iterable[int], *, at: Micros = _FOREVER) -> list[int]:
         """Return the rows of everything that facts were built from, as it was known at a moment, nearest first."""

@@ -31,6 +31,7 @@ def upgrade(place: Path, *, actor: Actor, now: Callable[[], Micros]) -> tuple[li
                 if _version(conn, place) == schema.VERSION:  # another process was faster
                     raise _Done
                 applied = schema.upgrade(conn)
+                _check_chain(conn, place, now)
                 _seal_anew(conn, place)
                 _record(place, conn, actor, applied, now)
         file.close(conn, wrote=True)
@@ -91,6 +92,18 @@ def _back_up(conn: sqlite3.Connection, target: Path) -> None:
         conn.backup(copy)
     finally:
         copy.close()
+
+
+def _check_chain(conn: sqlite3.Connection, place: Path, now: Callable[[], Micros]) -> None:
+    """Say nothing where every event follows from the one before, so that no broken log is sealed as if it were whole.
+
+    Raises:
+        Damaged: One does not.
+    """
+    from memcli.store.check import verify_log
+
+    for finding in verify_log(Store.unborn(place, conn, now=now), deep=False).findings:
+        raise Damaged(f"{place}: at {finding.place} {finding.message}", hint="restore it from a backup")
 
 
 def _seal_anew(conn: sqlite3.Connection, place: Path) -> None:

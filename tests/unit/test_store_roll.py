@@ -10,7 +10,7 @@ from memcli.errors import Damaged, MemError
 from memcli.store import migrate, open_for_check, open_store
 from memcli.store.check import check
 from memcli.store.seals import AUDIT_COLUMNS, chained
-from memcli.terms import How
+from memcli.terms import How, TxStatus
 from tests import tx_files
 from tests.conformance.edits import unguarded
 from tests.files import ANNA, add, behind, chat, cite, city, correct, memory, reject, take, texts
@@ -176,7 +176,7 @@ def older(path: Path, sql: str | None = None) -> None:
         if sql is not None:
             conn.execute(sql)
         conn.execute("commit")
-        assert schema.digest(conn) == schema.DIGESTS[2]
+        assert sql is not None or schema.digest(conn) == schema.DIGESTS[2]
 
 
 def test_evidence_of_an_older_file_is_sealed_with_the_place_of_its_message(path):
@@ -206,6 +206,21 @@ def test_an_older_file_with_a_row_that_was_altered_is_not_migrated(path, sql):
         migrate(path, actor=ANNA)
     assert digest(path) == before
     assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def test_an_older_file_whose_log_is_broken_is_not_migrated(path):
+    with behind(path) as conn:
+        guards = conn.execute("select sql from sqlite_schema where name = 'audit_no_update'").fetchone()
+    older(path, "drop trigger audit_no_update")
+    with behind(path, as_mem=True) as conn:
+        (guard,) = guards
+        conn.execute("update audit set actor_name = 'eve' where seq = 3")
+        conn.execute(guard)
+    before = digest(path)
+
+    with pytest.raises(Damaged, match="at e3 the event does not follow from the one before"):
+        migrate(path, actor=ANNA)
+    assert digest(path) == before
 
 
 def test_a_mark_of_an_unfinished_erasure_that_is_gone_is_reported(path):
@@ -239,3 +254,20 @@ def test_what_is_erased_and_repeated_in_reasons_leaves_a_file_that_is_whole(path
     assert findings(path) == set()
     with behind(path) as conn:
         assert conn.execute("select count(*) from reasons where erased_at is not null").fetchone() == (1,)
+
+
+def test_a_transaction_does_not_build_on_a_derivation_that_was_altered(path):
+    with memory(path) as store:
+        tx_files.allow(store)
+        (base,) = (fact for fact in store.facts() if fact.text == "Anna lives in Lisbon")
+        first = tx_files.begin(store, actor=ANNA)
+        built = tx_files.stage(store, first, "5", actor=ANNA, derived_from=(base.id,))
+        assert tx_files.commit(store, first, actor=ANNA).status is TxStatus.COMMITTED
+    tamper(
+        path, f"update derivations set how = 'copied' where child = (select id from facts where name = '{built.id}')"
+    )
+    with memory(path) as store:
+        second = tx_files.begin(store, actor=ANNA)
+        tx_files.stage(store, second, "6", actor=ANNA, subject="order8", derived_from=(built.id,))
+        with pytest.raises(Damaged, match="derivation"):
+            tx_files.commit(store, second, actor=ANNA)
