@@ -74,7 +74,9 @@ def _converse(command: str, process: subprocess.Popen[bytes], request: bytes, ti
         reading.join(timeout_s)
         if len(output) > MAX_OUTPUT_BYTES:
             size = f"{MAX_OUTPUT_BYTES // 1024 // 1024} MB"
-            raise Unreadable(command, f"it printed more than {size}", hint="let it print the facts and nothing else")
+            raise Unreadable(
+                command, f"it printed more than {size}", hint="let it print one JSON document and nothing else"
+            )
         process.wait(max(0.0, deadline_s - time.monotonic()))
         hearing.join(max(0.0, deadline_s - time.monotonic()))
         if reading.is_alive() or hearing.is_alive():
@@ -82,7 +84,7 @@ def _converse(command: str, process: subprocess.Popen[bytes], request: bytes, ti
     except subprocess.TimeoutExpired:
         _end(process)
         raise Unreadable(
-            command, f"it took longer than {timeout_s:g} s and was ended", hint="give it fewer messages, or more time"
+            command, f"it took longer than {timeout_s:g} s and was ended", hint="give it less at a time, or more time"
         ) from None
     except BaseException:  # an interrupt too: the command has a group of its own and hears nothing of it
         _end(process)

@@ -207,6 +207,8 @@ def _misused(problem: BaseException) -> int:
         typer.echo(getattr(problem, "message", str(problem)))
         return int(code)
     message = getattr(problem, "format_message", lambda: str(problem))()
+    # From 0.29 on typer has choices checked by pydantic, which puts its own word before what is wrong.
+    message = message.replace(": Value error, ", ": ", 1)
     context = getattr(problem, "ctx", None)
     path = getattr(context, "command_path", "mem")
     return _fail(UsageError(message[:1].lower() + message[1:].rstrip("."), hint=f"see `{path} --help`"))
