@@ -62,6 +62,31 @@ _PACKED: Mapping[str, tuple[str, str]] = {
 that tiktoken changes is never mistaken for the shipped one."""
 
 
+_CASED = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+"
+)
+"""What o200k_base takes for a word, a number, signs or the end of a line; white space comes behind it."""
+
+_FASTER: Mapping[str, str] = {
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+        r"|\s+(?!\S)|\s"
+    ): (
+        r"(?:'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+$|\s*[\r\n])"
+        r"|\s+(?!\S)|\s"
+    ),
+    rf"{_CASED}|\s+(?!\S)|\s+": rf"(?:{_CASED})|\s+(?!\S)|\s+",
+}
+"""How tiktoken cuts a text into words, and a way of writing the same that takes half the time.
+
+All that can be matched without looking back or ahead stands in one group here, which the regular expressions of Rust
+match in one go; a possessive repetition is looking back. It is not needed where a shorter run could not match either:
+what follows each run is outside of the run's own class, or nothing. A pattern that is not here is taken as it is.
+"""
+
+
 class Counter:
     """Call it with a text for the number of its tokens.
 
@@ -285,8 +310,14 @@ def load_vocabulary(name: str) -> Vocabulary:
     arguments = constructor()
     special: dict[str, int] = arguments["special_tokens"]
     arguments["special_tokens"] = {**special, _SEPARATOR: _SEPARATOR_ID}
+    arguments["pat_str"] = faster(arguments["pat_str"])
     arguments.pop("explicit_n_vocab", None)  # counts the special tokens, and there is one more now
     return Vocabulary(tiktoken.Encoding(**arguments), frozenset(special))
+
+
+def faster(pattern: str) -> str:
+    """Return what cuts every text exactly as this pattern of tiktoken's does, in less time where that is known."""
+    return _FASTER.get(pattern, pattern)
 
 
 def private_copy(name: str, **replaced: object) -> ModuleType:
