@@ -211,7 +211,7 @@ def open_file(
             return Opened(path=path, format=format, tried=(), digest=raw.digest, conversations=(), warnings=())
         place = _of(raw, format, encoding, stack)
         found = list(place.found)
-        messages = _as_they_stand(raw, format, encoding) if keep_raw and place.format == OPENAI.name else ()
+        messages = _as_they_stand(raw, encoding) if keep_raw and place.format == OPENAI.name else ()
     return Opened(
         path=path,
         format=place.format,
@@ -225,8 +225,9 @@ def open_file(
     )
 
 
-def _as_they_stand(raw: Raw, name: str, encoding: str | None) -> tuple[tuple[Mapping[str, Json], ...], ...]:
-    return raw_messages(_values(find(raw, name=name, encoding=encoding).records(), lambda _: None))
+def _as_they_stand(raw: Raw, encoding: str | None) -> tuple[tuple[Mapping[str, Json], ...], ...]:
+    # The file is known to be OpenAI's by now; the other readers need not be asked of each value again.
+    return raw_messages(_values(find(raw, name=OPENAI.name, encoding=encoding).records(), lambda _: None))
 
 
 def _by_line(warned: Warned) -> tuple[bool, int]:
