@@ -2,21 +2,39 @@
 
 A `Turn` drops what no reader needs, and LlamaIndex counts it: every key beside role and content. So where the file has
 OpenAI's messages they are taken raw, and the counts are exact.
+
+Most files are one list of messages that are a role and a text and nothing else. Such a file can be nothing but
+OpenAI's, so it is taken as it is parsed; every other one is left to the readers, which ask each of its messages what
+it may be, and whose import alone takes as long as the rest of a simulation.
 """
 
+import json
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from memcli.budget.messages import BudgetMessage, ToolCalls, from_openai, from_turn
+from memcli.budget.messages import BudgetMessage, ToolCalls, all_plain, from_openai, from_turn
 from memcli.budget.raised import Raised
 from memcli.errors import NotFound, Unreadable, UsageError
-from memcli.exchange.read import Opened, open_file
 from memcli.facts import Micros, Turn
 from memcli.record import record
 
+if TYPE_CHECKING:
+    from memcli.exchange.read import Opened
+
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
 """What a file in a folder must end with to be taken, `.gz` behind it or not; a file that is named is always taken."""
+
+_AT_ONCE_BYTES: Final = 64 * 1024 * 1024
+"""The largest file that is looked at as one list of plain messages before the readers are asked."""
+
+_ANSWERS: Final = frozenset({"tool", "function"})
+"""The roles of what answers a call."""
+
+_LENIENT: Final = json.JSONDecoder(strict=False)
+"""Takes control characters in texts, as the readers do."""
 
 
 @record
@@ -61,6 +79,11 @@ def transcripts(path: str, *, tool_calls: ToolCalls = ToolCalls.KWARGS) -> tuple
     Raises:
         Unreadable: The file cannot be read or recognised.
     """
+    plain = _plain_messages(path)
+    if plain is not None:
+        return (_plain_transcript(path, plain),)
+    from memcli.exchange.read import open_file
+
     opened = open_file(path, keep_raw=True, may_be_empty=True)
     notes = tuple(f"{_line(warned.line)}{warned.message}" for warned in opened.warnings)
     if not opened.conversations:
@@ -93,8 +116,40 @@ def _line(line: int | None) -> str:
     return "" if line is None else f"line {line}: "
 
 
+def _plain_messages(path: str) -> tuple[BudgetMessage, ...] | None:
+    """Return the messages of a file that is one list of plain ones, bare or under `messages`; None for any other.
+
+    What is wrong with a file is for the readers to say, so that here it is only not taken.
+    """
+    try:
+        status = Path(path).stat()
+        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= _AT_ONCE_BYTES:
+            return None
+        value = _LENIENT.decode(Path(path).read_bytes().decode("utf-8", "surrogatepass"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    listed = value["messages"] if isinstance(value, dict) and value.keys() == {"messages"} else value
+    made = all_plain(listed) if isinstance(listed, list) else None
+    # A result that names no call is something to tell of.
+    return made if made and _ANSWERS.isdisjoint([message.role for message in made]) else None
+
+
+def _plain_transcript(path: str, messages: tuple[BudgetMessage, ...]) -> Transcript:
+    total = len(messages)
+    return Transcript(
+        path=path,
+        name=path,
+        format="openai",
+        messages=messages,
+        ids=tuple(map(str, range(total))),
+        times=(None,) * total,
+        notes=(),
+        raised={},
+    )
+
+
 def _transcript(
-    opened: Opened, number: int, turns: Sequence[Turn], notes: tuple[str, ...], tool_calls: ToolCalls
+    opened: "Opened", number: int, turns: Sequence[Turn], notes: tuple[str, ...], tool_calls: ToolCalls
 ) -> Transcript:
     raised: dict[int, str] = {}
     raw = opened.raw[number] if opened.raw else ()

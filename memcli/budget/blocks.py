@@ -9,15 +9,17 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memcli.budget.fields import MISSING, Fields
 from memcli.budget.messages import ROLES, BudgetMessage, Part, part_from, text_part
 from memcli.budget.raised import Raised, first_line
 from memcli.errors import UsageError
 from memcli.record import record
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class MemoryBlock(Protocol):
@@ -277,8 +279,10 @@ def _place(word: str) -> int:
     return int.from_bytes(digest[:4], "big") % _PLACES
 
 
-def _likeness(query: Mapping[int, int], bag: Mapping[int, int]) -> Fraction:
+def _likeness(query: Mapping[int, int], bag: Mapping[int, int]) -> "Fraction":
     """Return the square of the cosine, but for the length of the query, which is the same for all."""
+    from fractions import Fraction  # few transcripts are simulated with such a block, and it takes decimal with it
+
     product = sum(often * bag.get(place, 0) for place, often in query.items())
     return Fraction(product * product, sum(often * often for often in bag.values()))
 

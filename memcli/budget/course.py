@@ -2,14 +2,14 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import Final
 
 from memcli.budget.honest import Overhead, Tally
 from memcli.budget.messages import BudgetMessage, Estimates
-from memcli.budget.outcome import BlockFate, Fate, Flushed, Piece, Totals
+from memcli.budget.outcome import BlockFate, Columns, Fate, Fates, Flushed, Piece, Totals
 from memcli.budget.presence import turns_of
 from memcli.budget.public import BlockSpec
 from memcli.budget.shrinking import stated
@@ -261,36 +261,74 @@ def windowed(
 # --- the common shape ---
 
 
-def fates(job: Job, course: Course) -> tuple[Fate, ...]:
+def fates(job: Job, course: Course) -> Fates:
     """Return what became of each message."""
+    total = len(job.messages)
     text = "\n".join(piece.text for piece in course.prompt if piece.kind == "block")
-    held, said = Held(text), bool(text)
     writes = range(len(course.steps) - 1, -1, -1)
     last = next((write for write in writes if "refused" not in course.steps[write]), None)
-    written = 0 if last is None else job.writes[last]
-    sent = course.refused is None
-    made = []
-    for index, (message, name, thought, real) in enumerate(
-        zip(job.messages, job.ids, course.thought, job.real, strict=True)
-    ):
-        left = course.left.get(index)
-        blocks = course.captured.get(index, ()) if left is None else left.blocks
-        made.append(
-            Fate(
-                index=index,
-                id=name,
-                role=message.role,
-                thought=thought,
-                real=real,
-                ended="window" if left is None else "block" if blocks else "dropped",
-                reason=None if left is None else left.reason,
-                flush=None if left is None else left.flush,
-                last_seen=(last if index < written else None) if left is None else left.last_seen,
-                reachable=sent and (left is None or (said and held.holds(message))),
-                blocks=blocks,
-            )
+    left = list(map(course.left.get, range(total)))
+    held = Held(text)
+    words = {at for at, one in enumerate(left) if one is not None and held.holds(job.messages[at])} if text else set()
+    columns = Columns(
+        role=[message.role for message in job.messages],
+        thought=course.thought,
+        real=job.real,
+        ended=["window" if one is None else "block" if one.blocks else "dropped" for one in left],
+        flush=[None if one is None else one.flush for one in left],
+    )
+    ends = _Ends(
+        columns=columns,
+        ids=job.ids,
+        left=left,
+        captured=course.captured,
+        last=last,
+        written=0 if last is None else job.writes[last],
+        sent=course.refused is None,
+        words=words,
+    )
+    return Fates(columns, ends.fate)
+
+
+@record
+class _Ends:
+    """What the fate of each message is put together from; it can go to another process.
+
+    Args:
+        left: Of each message: why it is not in the window, or None where it is.
+        last: The last write after which there was a prompt, or None.
+        written: How many messages had been written by then.
+        sent: Whether there is a prompt at the end.
+        words: Messages that left and whose words stand in a block of that prompt.
+    """
+
+    columns: Columns
+    ids: Sequence[str]
+    left: Sequence[Left | None]
+    captured: Mapping[int, tuple[str, ...]]
+    last: int | None
+    written: int
+    sent: bool
+    words: Set[int]
+
+    def fate(self, at: int) -> Fate:
+        """Return what became of a message."""
+        left, columns = self.left[at], self.columns
+        blocks = self.captured.get(at, ()) if left is None else left.blocks
+        seen = (self.last if at < self.written else None) if left is None else left.last_seen
+        return Fate(
+            index=at,
+            id=self.ids[at],
+            role=columns.role[at],
+            thought=columns.thought[at],
+            real=columns.real[at],
+            ended=columns.ended[at],
+            reason=None if left is None else left.reason,
+            flush=columns.flush[at],
+            last_seen=seen,
+            reachable=self.sent and (left is None or at in self.words),
+            blocks=blocks,
         )
-    return tuple(made)
 
 
 class Held:
@@ -327,17 +365,17 @@ class Held:
 _WORD = re.compile(r"\w+")
 
 
-def totals(job: Job, course: Course, fates: Sequence[Fate]) -> Totals:
+def totals(job: Job, course: Course, fates: Fates) -> Totals:
     """Return the sums; `uncounted` is what of the prompt's parts the policy does not see, the template apart."""
-    prompt = course.prompt
+    prompt, columns = course.prompt, fates.columns
     real = sum(piece.real for piece in prompt)
     return Totals(
         messages=len(job.messages),
         turns=job.turns[-1] + 1 if job.turns else 0,
         tokens=sum(job.real),
-        window_messages=sum(fate.ended == "window" for fate in fates),
+        window_messages=columns.ended.count("window"),
         flushes=len(course.flushes),
-        flushed_messages=sum(fate.flush is not None for fate in fates),
+        flushed_messages=len(fates) - columns.flush.count(None),
         thought=sum(piece.thought for piece in prompt),
         real=real,
         limit=course.limit,

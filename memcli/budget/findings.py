@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
-from memcli.budget.messages import FREE, ROLES, BudgetMessage, Count, Estimates, PartKind, flat
-from memcli.budget.outcome import BlockFate, BudgetFinding, Fate, Simulation
+from memcli.budget.messages import FREE, ROLES, BudgetMessage, Count, Estimates, PartKind, flat, laden
+from memcli.budget.outcome import BlockFate, BudgetFinding, Columns, Fate, Simulation
 from memcli.budget.presence import all_gone, ends_of, turns_of, writes_of
 from memcli.budget.settings import LARGEST_LIMIT
 from memcli.budget.tools import Group, call_texts, groups_of
@@ -156,8 +156,8 @@ class _Run:
     """A simulation beside its messages, with what several checks ask of it worked out once."""
 
     __slots__ = (
-        "count", "estimates", "facts", "gone", "groups", "laden", "max_facts", "messages", "over_at", "simulation",
-        "times", "turns", "uncounted", "written",
+        "columns", "count", "estimates", "facts", "gone", "groups", "laden", "max_facts", "messages", "over_at",
+        "simulation", "times", "turns", "uncounted", "written",
     )  # fmt: skip
 
     def __init__(
@@ -174,6 +174,7 @@ class _Run:
         over_at: Callable[[int], int | None] | None,
     ) -> None:
         self.simulation = simulation
+        self.columns = Columns.of(simulation.fates)
         self.messages = messages
         self.count = count
         self.times = times
@@ -182,7 +183,7 @@ class _Run:
         self.max_facts = max_facts
         self.over_at = over_at
         self.turns = turns_of([message.role for message in messages])
-        self.laden = [(at, message) for at, message in enumerate(messages) if not message.is_plain]
+        self.laden = [(at, messages[at]) for at in laden(messages)]
         self.written = writes_of(len(messages), ends)
         self.gone = all_gone(simulation, self.written)
         self.groups = groups_of(messages)
@@ -221,7 +222,7 @@ class _Run:
 
     def roomy(self) -> str:
         """Return the words for the limit at which nothing would leave, or nothing where there is no such limit."""
-        total = sum(fate.thought for fate in self.fates)
+        total = sum(self.columns.thought)
         share = 1.0 if self.ratio is None else self.ratio
         if self.policy == "sliding":
             return f"; nothing would leave at --depth {len(self.fates)}"
@@ -273,7 +274,8 @@ def _empty(run: _Run) -> _Seen | None:
 
 
 def _system(run: _Run) -> _Seen | None:
-    left = [fate for fate in run.fates if fate.role in ("system", "developer") and fate.ended != "window"]
+    asked = [at for at, role in enumerate(run.columns.role) if role in ("system", "developer")]
+    left = [run.fates[at] for at in asked if run.columns.ended[at] != "window"]
     if not left:
         return None
     first = min(left, key=lambda fate: (run.gone[fate.index] or 0, fate.index))
@@ -365,8 +367,8 @@ def _one_turn(run: _Run) -> _Seen | None:
     if run.policy != "llamaindex" or threshold is None or not threshold > 0:
         return None
     # What comes before the first user message leaves by itself; it is a turn with nobody's word in it.
-    users = [fate.index for fate in run.fates if fate.role == "user"]
-    sums = [0, *accumulate([fate.thought for fate in run.fates])]
+    users = [at for at, role in enumerate(run.columns.role) if role == "user"]
+    sums = [0, *accumulate(run.columns.thought)]
     sizes = [sums[stop] - sums[start] for start, stop in pairwise([*users, len(run.fates)])]
     found = [turn for turn, size in enumerate(sizes) if size > threshold]
     if not found:
@@ -399,7 +401,7 @@ def _over(run: _Run) -> _Seen | None:
         return earlier
     if limit is None:
         return None
-    windows = _window_sizes(run.fates, run.written, run.gone)
+    windows = _window_sizes(run.columns.real, run.written, run.gone)
     worst = max([totals.over, *(size - limit for size in windows)], default=0)
     if worst <= 0:
         return None
@@ -440,7 +442,7 @@ def most_over(simulation: Simulation) -> int | None:
     if simulation.refused is not None or limit is None:
         return None
     written = writes_of(len(simulation.fates), ends_of(simulation))
-    sizes = _window_sizes(simulation.fates, written, all_gone(simulation, written))
+    sizes = _window_sizes(Columns.of(simulation.fates).real, written, all_gone(simulation, written))
     return max([simulation.totals.over, *(size - limit for size in sizes)])
 
 
@@ -469,19 +471,20 @@ def _short(simulation: Simulation, write: int) -> int | None:
     return short if isinstance(short, int) else None
 
 
-def _window_sizes(fates: Sequence[Fate], writes: Sequence[int], left: Sequence[int | None]) -> list[int]:
+def _window_sizes(real: Sequence[int], writes: Sequence[int], left: Sequence[int | None]) -> list[int]:
     """Return the real tokens of the window after each write.
 
     Args:
+        real: Of each message.
         writes: The write that brought each message.
         left: The first write after which it was in no window, or None.
     """
     changes = [0] * (max(writes, default=-1) + 2)
-    for fate, written, gone in zip(fates, writes, left, strict=False):
+    for tokens, written, gone in zip(real, writes, left, strict=False):
         if gone is None or gone > written:
-            changes[written] += fate.real
+            changes[written] += tokens
             if gone is not None and gone < len(changes):
-                changes[gone] -= fate.real
+                changes[gone] -= tokens
     return list(accumulate(changes))[:-1]
 
 
@@ -673,10 +676,11 @@ _LEARNING: Final = frozenset({"fact", "vector", "retrieved", "class"})
 
 def _never(run: _Run) -> _Seen | None:
     takers = [block.name for block in run.simulation.blocks if block.kind in _LEARNING]
-    given = any(fate.blocks for fate in run.fates)
-    if run.policy not in ("llamaindex", "mem") or not takers or not run.fates or run.simulation.flushes or given:
+    if run.policy not in ("llamaindex", "mem") or not takers or not run.fates or run.simulation.flushes:
         return None
-    tokens = sum(fate.thought for fate in run.fates)
+    if any(fate.blocks for fate in run.fates):
+        return None
+    tokens = sum(run.columns.thought)
     threshold = run.threshold
     small = threshold is not None and tokens <= threshold
     most = threshold if small and threshold is not None and threshold < math.inf else None
@@ -711,7 +715,8 @@ def _dropped(run: _Run) -> _Seen | None:
 
 def _excess(run: _Run, blocks: Iterable[BlockFate]) -> int:
     """Return how much more than the limit the window and these blocks came to before anything was dropped."""
-    window = sum(fate.thought for fate in run.fates if fate.ended == "window")
+    columns = zip(run.columns.thought, run.columns.ended, strict=True)
+    window = sum(thought for thought, ended in columns if ended == "window")
     return window + sum(block.wanted for block in blocks) - (run.limit or 0)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
-from memcli.budget.messages import BudgetMessage, Count, Estimates, PartKind, flat
+from memcli.budget.messages import BudgetMessage, Count, Estimates, PartKind, flat, laden
 from memcli.facts import Json
 from memcli.record import record
 
@@ -143,11 +143,15 @@ def all_real_tokens(
     messages: Sequence[BudgetMessage], estimates: Estimates, overhead: Overhead, tally: Tally
 ) -> tuple[int, ...]:
     """Return what each message costs at the provider, with all texts counted in one call."""
+    around = overhead.message
+    if overhead.roles and not laden(messages):
+        said = tally.all([message.parts[0].text for message in messages])
+        roles = tally.all([message.role for message in messages])
+        return tuple([text + role + around for text, role in zip(said, roles, strict=True)])
     said = tally.sums([sent(message, overhead) for message in messages])
-    plain = overhead.message
     return tuple(
         [
-            tokens + (plain if message.is_plain else _beside(message, estimates, overhead))
+            tokens + (around if message.is_plain else _beside(message, estimates, overhead))
             for tokens, message in zip(said, messages, strict=True)
         ]
     )

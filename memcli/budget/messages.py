@@ -16,7 +16,7 @@ from memcli.budget import urls
 from memcli.budget.fields import MISSING, Fields
 from memcli.budget.raised import Raised, first_line
 from memcli.errors import UsageError
-from memcli.facts import Conversation, Json, Turn
+from memcli.facts import Json, Turn
 from memcli.record import record
 from memcli.terms import Role
 
@@ -120,6 +120,15 @@ class Estimates:
 Count = Callable[[str], int]
 
 
+def laden(messages: Sequence[BudgetMessage]) -> list[int]:
+    """Return the places of the messages that are not plain: asked of all at once, in half the time."""
+    return [
+        at
+        for at, message in enumerate(messages)
+        if message.kwargs or len(message.parts) != 1 or message.parts[0].kind is not _TEXT
+    ]
+
+
 def text_part(text: str) -> Part:
     """Return a part that is that text."""
     return Part(kind=_TEXT, text=text)
@@ -169,6 +178,8 @@ def all_tokens(
     messages: Sequence[BudgetMessage], estimates: Estimates, count_many: Callable[[Sequence[str]], Sequence[int]]
 ) -> list[int]:
     """Return what each message counts as, with all texts counted in one call."""
+    if not laden(messages):
+        return list(count_many([message.parts[0].text for message in messages]))
     texts = [countable(message) for message in messages]
     counts = iter(count_many([text for group in texts for text in group]))
     return [
@@ -229,11 +240,6 @@ def from_turn(turn: Turn, mapping: ToolCalls = ToolCalls.KWARGS) -> BudgetMessag
     return BudgetMessage(role=role, parts=tuple(parts), kwargs=kwargs)
 
 
-def from_conversation(conversation: Conversation, mapping: ToolCalls = ToolCalls.KWARGS) -> tuple[BudgetMessage, ...]:
-    """Return the messages of a transcript, oldest first."""
-    return tuple(from_turn(turn, mapping) for turn in conversation.turns)
-
-
 def _noted(note: str) -> list[Part]:
     kind, _, detail = note.partition(" ")
     if kind not in _NOTED:
@@ -242,6 +248,9 @@ def _noted(note: str) -> list[Part]:
 
 
 # --- from OpenAI's dictionaries ---
+
+_NOTHING: Final[Mapping[str, Json]] = {}
+"""What stands beside a plain message; one for all of them, since nobody changes it."""
 
 
 def mapping_named(name: object) -> ToolCalls:
@@ -262,14 +271,25 @@ def from_openai(message: object, mapping: ToolCalls = ToolCalls.KWARGS) -> Budge
     Raises:
         Raised: No message can be made of it; what is said is what LlamaIndex and Python say.
     """
-    if isinstance(message, dict) and len(message) == 2:
-        role, content = message.get("role"), message.get("content")
-        if isinstance(content, str) and isinstance(role, str) and role in ROLES:
-            return BudgetMessage(role=role, parts=(Part(kind=_TEXT, text=content),))
+    if (plain := all_plain((message,))) is not None:
+        return plain[0]
     try:
         return _openai(message, mapping)
     except (LookupError, TypeError, AttributeError, ValueError) as problem:
         raise Raised(type(problem).__name__, first_line(problem)) from problem
+
+
+def all_plain(messages: Iterable[object]) -> tuple[BudgetMessage, ...] | None:
+    """Return the messages where each of them is a known role and a text and nothing else; None where one is not."""
+    made = []
+    for message in messages:
+        if not isinstance(message, dict) or len(message) != 2:
+            return None
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(content, str) or not isinstance(role, str) or role not in ROLES:
+            return None
+        made.append(BudgetMessage(role=role, parts=(Part(kind=_TEXT, text=content),), kwargs=_NOTHING))
+    return tuple(made)
 
 
 def _openai(message: Any, mapping: ToolCalls) -> BudgetMessage:

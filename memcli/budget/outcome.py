@@ -61,6 +61,62 @@ class Fate:
 
 
 @record
+class Columns:
+    """What most questions about fates are about, of all messages, in their order; each under its name in `Fate`."""
+
+    role: Sequence[str]
+    thought: Sequence[int]
+    real: Sequence[int]
+    ended: Sequence[str]
+    flush: Sequence[int | None]
+
+    @classmethod
+    def of(cls, fates: Sequence[Fate]) -> "Columns":
+        """Return the columns of these fates."""
+        if isinstance(fates, Fates):
+            return fates.columns
+        return cls(
+            role=[fate.role for fate in fates],
+            thought=[fate.thought for fate in fates],
+            real=[fate.real for fate in fates],
+            ended=[fate.ended for fate in fates],
+            flush=[fate.flush for fate in fates],
+        )
+
+
+class Fates(Sequence[Fate]):
+    """What became of each message, put together when it is looked at: few of many are.
+
+    Args:
+        tell: Returns the fate of the message of that number.
+    """
+
+    __slots__ = ("_tell", "columns")
+
+    def __init__(self, columns: Columns, tell: Callable[[int], Fate]) -> None:
+        self.columns = columns
+        self._tell = tell
+
+    def __len__(self) -> int:
+        return len(self.columns.ended)
+
+    @overload
+    def __getitem__(self, at: int) -> Fate: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Fate, ...]: ...
+    def __getitem__(self, at: int | slice) -> Fate | tuple[Fate, ...]:
+        if isinstance(at, slice):
+            return tuple(map(self._tell, range(len(self))[at]))
+        return self._tell(range(len(self))[at])
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Fates | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+@record
 class Piece:
     """One part of the prompt at the end: `kind` is `system`, `block`, `message` or `template`."""
 
@@ -177,7 +233,7 @@ class Simulation:
     settings: Mapping[str, Json]
     effective: Mapping[str, Json]
     clamps: tuple[Mapping[str, Json], ...]
-    fates: tuple[Fate, ...]
+    fates: Sequence[Fate]
     flushes: tuple[Flushed, ...]
     steps: Sequence[Mapping[str, Json]]
     prompt: tuple[Piece, ...]

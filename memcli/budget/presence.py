@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from memcli.budget.outcome import Fate, Simulation, Steps
+from memcli.budget.outcome import Columns, Fate, Simulation, Steps
 
 
 def ends_of(simulation: Simulation) -> Sequence[int]:
@@ -58,11 +58,12 @@ def all_gone(simulation: Simulation, written: Sequence[int]) -> list[int | None]
     Args:
         written: The write that brought each.
     """
+    fates, columns = simulation.fates, Columns.of(simulation.fates)
     flushed = [flush.write for flush in simulation.flushes]
-    return [
-        went(fate, simulation, write) if fate.flush is None else flushed[fate.flush]
-        for fate, write in zip(simulation.fates, written, strict=False)
-    ]
+    gone = [None if flush is None else flushed[flush] for flush in columns.flush[: len(written)]]
+    for at in [at for at, left in enumerate(gone) if left is None and columns.ended[at] != "window"]:
+        gone[at] = went(fates[at], simulation, written[at])
+    return gone
 
 
 def turn_after(stop: int, fates: Sequence[Fate]) -> int:

@@ -58,7 +58,12 @@ class Settings:
     @property
     def threshold(self) -> float:
         """Return how many tokens the window may hold: a double, never rounded, perhaps infinite or no number."""
-        return self.token_limit * self.chat_history_token_ratio
+        return threshold_of(self.token_limit, self.chat_history_token_ratio)
+
+
+def threshold_of(token_limit: int, ratio: float) -> float:
+    """Return how many tokens the window may hold under a limit, as LlamaIndex works it out: in doubles."""
+    return token_limit * ratio
 
 
 KNOWN: Final = (

@@ -1,7 +1,6 @@
 """How the tokens that are there for blocks are divided among them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Generic, TypeAlias, TypeVar
 
 from memcli.record import record
@@ -30,6 +29,8 @@ def divide(capacity: int, wants: Sequence[int], weights: Sequence[float]) -> lis
     Nobody is given more than it wants, and all is given away while somebody wants more. What does not divide evenly
     goes one by one to those whose share was cut off the most.
     """
+    from fractions import Fraction  # only blocks are divided among, and it takes decimal with it
+
     granted = [0] * len(wants)
     rest = max(0, capacity)
     exact = [Fraction(weight) for weight in weights]

@@ -1,24 +1,32 @@
 """Many settings over one transcript, from one count of its messages.
 
-For `llamaindex` a setting costs one walk over running sums. Every other policy is asked through `others`, which is
-given what has been counted already.
+For `llamaindex` a setting costs one walk over running sums, and settings that must flush alike share one. Every other
+policy is asked through `others`, which is given what has been counted already.
 """
 
 import csv
 import io
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any, Final, TypeAlias
 
-from memcli.budget.outcome import Simulation
-from memcli.budget.settings import DEFAULT_FLUSH_SIZE, DEFAULT_RATIO, DEFAULT_TOKEN_LIMIT, Constructor, settings_from
+from memcli.budget.outcome import Columns, Simulation
+from memcli.budget.settings import (
+    DEFAULT_FLUSH_SIZE,
+    DEFAULT_RATIO,
+    DEFAULT_TOKEN_LIMIT,
+    Constructor,
+    settings_from,
+    threshold_of,
+)
 from memcli.budget.spans import Depth
-from memcli.budget.window import Timeline
+from memcli.budget.window import Flushes, Timeline
 from memcli.errors import UsageError
 from memcli.facts import Json, Micros
 from memcli.record import record
@@ -188,11 +196,20 @@ def _rows(asked: "_Asked", grid: Grid, constructor: Constructor, others: Others 
 class _Asked:
     """The transcript in running sums, and the probes in sorted places, so that a setting asks by bisection."""
 
-    __slots__ = ("_counted", "_evidence", "_first_system", "_oldest", "_probes", "_real", "_timeline")
+    __slots__ = (
+        "_counted", "_evidence", "_first_system", "_flushed", "_largest_turn", "_oldest", "_probes", "_real",
+        "_timeline", "_used",
+    )  # fmt: skip
 
     def __init__(self, counted: Counted, probes: Sequence[Probe]) -> None:
         self._counted = counted
         self._timeline = Timeline(counted.thought, [role == "user" for role in counted.roles])
+        users = [at for at, role in enumerate(counted.roles) if role == "user"]
+        turns = pairwise([0, *users, len(counted.roles)])
+        sizes = [self._timeline.tokens(start, stop) for start, stop in turns]
+        self._largest_turn = max(sizes, default=0) if min(counted.thought, default=0) >= 0 else math.inf
+        self._flushed: dict[tuple[float, int], Flushes] = {}
+        self._used: dict[tuple[int, int | None], int] = {}
         self._real = [0, *accumulate(counted.real)]
         self._first_system = next((at for at, role in enumerate(counted.roles) if role in SYSTEM_ROLES), None)
         self._probes = probes
@@ -201,20 +218,15 @@ class _Asked:
 
     def row(self, setting: Setting, constructor: Constructor) -> Row:
         """Return what LlamaIndex makes of a setting."""
-        given: dict[str, Any] = {"token_limit": setting.token_limit, "chat_history_token_ratio": setting.ratio}
-        if setting.flush_size is not None:
-            given["token_flush_size"] = setting.flush_size
-        used = settings_from(given, constructor=constructor)
-        left = self._timeline.flushes(
-            threshold=used.threshold, flush_size=used.token_flush_size, writes=self._counted.writes
-        )
+        flush_size = self._flush_size(setting, constructor)
+        left = self._flushes(threshold_of(setting.token_limit, setting.ratio), flush_size)
         start, stop = left.window
         real = self._real[stop] - self._real[start] + self._counted.fixed_tokens
         return Row(
             policy=setting.policy,
             token_limit=setting.token_limit,
             ratio=setting.ratio,
-            flush_size=used.token_flush_size,
+            flush_size=flush_size,
             is_default=_is_default(setting),
             flushes=len(left.flushes),
             window_messages=stop - start,
@@ -226,9 +238,44 @@ class _Asked:
             **self._reached(start),
         )
 
+    def _flush_size(self, setting: Setting, constructor: Constructor) -> int:
+        """Return the flush size as it is used, which the ratio has no part in.
+
+        Raises:
+            Raised: LlamaIndex refuses the settings.
+        """
+        asked = setting.token_limit, setting.flush_size
+        used = self._used.get(asked)
+        if used is None:
+            given: dict[str, Any] = {"token_limit": setting.token_limit, "chat_history_token_ratio": setting.ratio}
+            if setting.flush_size is not None:
+                given["token_flush_size"] = setting.flush_size
+            used = self._used[asked] = settings_from(given, constructor=constructor).token_flush_size
+        return used
+
+    def _flushes(self, threshold: float, flush_size: int) -> Flushes:
+        """Return what a setting makes of the transcript; settings that must make the same are asked about once.
+
+        Sums of tokens are whole numbers, so that thresholds with the same whole number below them are the same. And
+        where no turn is larger than the window may be, and messages are written one at a time, a window never holds
+        more than the threshold before its newest message: all flush sizes above it then take whatever they can.
+        """
+        writes = self._counted.writes
+        most = math.floor(threshold) if math.isfinite(threshold) else threshold
+        if writes is None and self._largest_turn <= most:
+            flush_size = int(min(flush_size, most + 1))
+        found = self._flushed.get((most, flush_size))
+        if found is None:
+            found = self._timeline.flushes(threshold=threshold, flush_size=flush_size, writes=writes)
+            self._flushed[most, flush_size] = found
+        return found
+
     def row_of(self, setting: Setting, run: Simulation) -> Row:
         """Return what another policy made of a setting."""
         size = run.effective.get("token_flush_size")
+        columns = Columns.of(run.fates)
+        inside = [at for at, ended in enumerate(columns.ended) if ended == "window"]
+        out = [at for at, ended in enumerate(columns.ended) if ended != "window"]
         return Row(
             policy=setting.policy,
             token_limit=setting.token_limit,
@@ -237,10 +284,10 @@ class _Asked:
             is_default=_is_default(setting),
             flushes=len(run.flushes),
             window_messages=run.totals.window_messages,
-            window_tokens=sum(fate.thought for fate in run.fates if fate.ended == "window"),
+            window_tokens=sum(columns.thought[at] for at in inside),
             real_tokens=run.totals.real,
             over=run.totals.over,
-            system_evicted=any(fate.role in SYSTEM_ROLES and fate.ended != "window" for fate in run.fates),
+            system_evicted=any(columns.role[at] in SYSTEM_ROLES for at in out),
             never_flushed=not run.flushes,
             **self._found(run),
         )
@@ -261,7 +308,7 @@ class _Asked:
         """Return where the evidence is after a run."""
         if not self._probes:
             return {}
-        ended = [fate.ended for fate in run.fates]
+        ended = Columns.of(run.fates).ended
         seen = [ended[at] for at in self._evidence]
         there = sum(all(ended[at] != "dropped" for at in probe.evidence) for probe in self._probes)
         return _shares(len(seen), seen.count("window"), seen.count("block")) | {"reachable": there}
@@ -431,11 +478,6 @@ def as_csv(rows: Sequence[Row] | Sequence[DepthRow]) -> str:
     for row in rows:
         writer.writerow([_cell(getattr(row, name)) for name in _names(row)])
     return out.getvalue()
-
-
-def as_json_lines(rows: Sequence[Row] | Sequence[DepthRow]) -> str:
-    """Return one JSON object for each row."""
-    return "".join(json.dumps(as_json(row), ensure_ascii=False) + "\n" for row in rows)
 
 
 def as_json(row: Row | DepthRow) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memcli.budget.messages import BudgetMessage, PartKind
+from memcli.budget.messages import BudgetMessage, PartKind, laden
 from memcli.record import record
 
 
@@ -25,12 +25,15 @@ def groups_of(messages: Sequence[BudgetMessage]) -> tuple[Group, ...]:
     latest: int | None = None
     results: dict[int, list[int]] = {}
     alone: list[int] = []
-    for at, message in enumerate(messages):
-        ids = [] if message.is_plain else [call for call, _ in _calls(message)]
+    roles = ("tool", "function")
+    # A plain message makes no call, and only these roles answer one.
+    for at in sorted({at for at, message in enumerate(messages) if message.role in roles}.union(laden(messages))):
+        message = messages[at]
+        ids = [call for call, _ in _calls(message)]
         if ids:
             latest = at
             made |= {name: at for name in ids if name is not None}
-        if message.role not in ("tool", "function"):
+        if message.role not in roles:
             continue
         answered = message.kwargs.get("tool_call_id")
         call = made.get(answered) if isinstance(answered, str) else latest

@@ -140,12 +140,12 @@ def _run(
 
 
 def _simulated(ran: Sequence[work.Ran], unread: Sequence[work.Unread], watched: Sequence[str]) -> Answer:
-    from memcli import wire_budget as wire
-
     fates = [_watched(one, watched) for one in ran]
     one_alone = len(ran) == 1 and not unread
 
     def documents() -> Iterator[Json]:
+        from memcli import wire_budget as wire
+
         for one in ran:
             yield wire.simulation(one.simulation, transcript=one.transcript.name)
 
@@ -176,10 +176,12 @@ def _simulated(ran: Sequence[work.Ran], unread: Sequence[work.Unread], watched: 
 
 
 def _watched(one: work.Ran, names: Sequence[str]) -> Sequence[Fate]:
-    from memcli.budget.explain import message_of
-
+    if not names:
+        return ()
     if "all" in names:
         return one.simulation.fates
+    from memcli.budget.explain import message_of
+
     return [one.simulation.fates[message_of(one.simulation, name)] for name in names]
 
 
@@ -269,10 +271,11 @@ def sweep(
         ratios=spans.decimals(ratio, what="--ratio"),
         flush_sizes=(None,) if flush_size is None else spans.whole_numbers(flush_size, what="--flush-size", least=0),
     )
-    found = _transcripts(paths, wanted, conversation)
-    depths = None if depth is None else spans.depths(depth)
-    asked = sweeping.Asked(grid=grid, depths=depths, probes=probes, best=best)
-    swept = [sweeping.swept(one, wanted, asked) for one in found]
+    with work.without_collecting():
+        found = _transcripts(paths, wanted, conversation)
+        depths = None if depth is None else spans.depths(depth)
+        asked = sweeping.Asked(grid=grid, depths=depths, probes=probes, best=best)
+        swept = [sweeping.swept(one, wanted, asked) for one in found]
     if form == "csv":
         with printing():
             sys.stdout.write(sweeping.as_csv(swept))

@@ -11,7 +11,6 @@ import typer
 
 from memcli.budget.messages import ToolCalls
 from memcli.budget.settings import Constructor, InsertMethod
-from memcli.budget.spans import depths, whole_numbers
 from memcli.cli import budget_work as work
 from memcli.cli.budget_work import Wanted
 from memcli.cli.given import replaced, takes_bytes
@@ -247,6 +246,8 @@ def one_whole(given: str, option: str, *, least: int | None) -> int:
     Raises:
         UsageError: It is none, or too small, or several.
     """
+    from memcli.budget.spans import whole_numbers
+
     found = whole_numbers(given, what=option, least=-(10**15) if least is None else least)
     if len(found) != 1:
         raise UsageError(f"{option} takes one number", hint="compare several with `mem budget sweep`")
@@ -270,6 +271,8 @@ def share(given: str) -> Json:
 
 
 def _depth(given: str) -> dict[str, Json]:
+    from memcli.budget.spans import depths
+
     found = depths(given)
     if len(found) != 1:
         raise UsageError("--depth takes one depth", hint="compare several with `mem budget sweep --depth`")

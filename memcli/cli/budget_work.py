@@ -279,12 +279,12 @@ class Unread:
 
 def run_file(path: str, wanted: Wanted, conversation: int | None = None) -> tuple[list[Ran], Unread | None]:
     """Return what became of each transcript of a file, or why there is nothing."""
-    with _without_collecting():
+    with without_collecting():
         return _run_file(path, wanted, conversation)
 
 
 @contextmanager
-def _without_collecting() -> Iterator[None]:
+def without_collecting() -> Iterator[None]:
     """Put off the search for circles of garbage: a run makes none, and all its messages would be searched for them."""
     was = gc.isenabled()
     gc.disable()

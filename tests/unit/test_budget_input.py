@@ -1,16 +1,29 @@
 """Transcripts as a budget takes them: raw where that is what counts, with ids that name one message each."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from memcli.budget.messages import ToolCalls, from_openai
+from memcli.budget.messages import ROLES, ToolCalls, from_openai
 from memcli.budget_input import files, one_of_them, transcripts
 from memcli.errors import NotFound, Unreadable, UsageError
 from memcli.exchange import open_file
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "fixtures"
+CHILD = """
+import sys
+from contextlib import suppress
+from memcli.budget_input import transcripts
+from memcli.errors import Unreadable
+
+with suppress(Unreadable):
+    transcripts(sys.argv[1])
+print("memcli.exchange" in sys.modules)
+"""
 OTHERS = ("probes", "tau_airline_3", "messages_display")
 """What lies beside OpenAI's messages and is none."""
 
@@ -79,6 +92,68 @@ def test_tool_calls_go_where_they_are_told_to():
     assert any("tool_calls" in message.kwargs for message in kwargs.messages)
     assert not any("tool_calls" in message.kwargs for message in blocks.messages)
     assert "calls [" in kwargs.words(6)
+
+
+PLAIN = [{"role": role, "content": f"{role} says\n“so”"} for role in ROLES if role not in ("tool", "function")]
+WAYS = {
+    "bare": json.dumps(PLAIN),
+    "under messages": json.dumps({"messages": PLAIN}),
+    "in lines": json.dumps(PLAIN, indent=1),
+    "with blanks around": f"\r\n {json.dumps(PLAIN)}\n\n",
+    "escaped": json.dumps([{"content": "\ud83d\ude00 \ud800 \0", "role": "user"}]),
+    "control characters": '[{"role": "user", "content": "a\tb\nc\x01"}]',
+    "one key twice": '[{"role": "user", "role": "assistant", "content": "a", "content": "b"}]',
+    "an empty text": '[{"role": "user", "content": ""}]',
+    "text that looks like another format": json.dumps([{"role": "user", "content": text} for text in (
+        "User: hi\nAssistant: ho", '{"type": "tool_use"}', "# title\n- a fact", "<thinking>", "[10:00] User: hi",
+    )]),
+}  # fmt: skip
+ODD = {
+    "a mark before it": "\ufeff" + json.dumps(PLAIN),
+    "one key more": json.dumps([*PLAIN, {**PLAIN[0], "name": "Ann"}]),
+    "a key beside messages": json.dumps({"messages": PLAIN, "title": "tea"}),
+    "a role that readers know alone": json.dumps([*PLAIN, {"role": "human", "content": "hi"}]),
+    "a role in capitals": json.dumps([*PLAIN, {"role": "User", "content": "hi"}]),
+    "a result without a call": json.dumps([*PLAIN, {"role": "tool", "content": "hi"}]),
+    "no text": json.dumps([*PLAIN, {"role": "assistant", "content": None}]),
+    "parts": json.dumps([*PLAIN, {"role": "user", "content": [{"type": "text", "text": "hi"}]}]),
+    "a number among them": json.dumps([*PLAIN, 1]),
+    "a list of lists": json.dumps([PLAIN, PLAIN]),
+    "lines": "\n".join(map(json.dumps, PLAIN)),
+    "something behind it": json.dumps(PLAIN) + "x",
+    "cut": json.dumps(PLAIN)[:-20],
+    "nested deeply": "[" * 100_000,
+}
+
+
+def read_by_all(path):
+    """Return what the readers, all of them asked, make of a file with one conversation."""
+    opened = open_file(path, keep_raw=True)
+    ((raw,), (conversation,)) = opened.raw, opened.conversations
+    messages = tuple(from_openai(message) for message in raw)
+    return opened.format, messages, tuple(turn.at for turn in conversation.turns), opened.warnings
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_list_of_plain_messages_is_what_the_readers_make_of_it(tmp_path, way):
+    path = tmp_path / "chat.json"
+    path.write_bytes(WAYS[way].encode("utf-8", "surrogatepass"))
+    (found,) = transcripts(str(path))
+
+    assert (found.format, found.messages, found.times, found.notes) == read_by_all(str(path))
+    assert found.ids == tuple(str(place) for place in range(len(found.messages)))
+    assert (found.name, found.path, found.raised) == (str(path), str(path), {})
+
+
+@pytest.mark.parametrize("way", [*WAYS, *ODD])
+def test_the_readers_are_asked_where_a_file_is_anything_else(tmp_path, way):
+    path = tmp_path / "chat.json"
+    path.write_bytes({**WAYS, **ODD}[way].encode("utf-8", "surrogatepass"))
+    loaded = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert loaded.stdout.strip() == str(way in ODD)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "[]", '{"messages": []}', "\ufeff[]"])

@@ -3,8 +3,8 @@
 import pytest
 
 from memcli.budget.course import Held
-from memcli.budget.honest import CHAT, NOTHING, Tally, overhead_of, real_tokens
-from memcli.budget.messages import BudgetMessage, Estimates, Part, PartKind, text_part
+from memcli.budget.honest import CHAT, NOTHING, Tally, all_real_tokens, overhead_of, real_tokens
+from memcli.budget.messages import BudgetMessage, Estimates, Part, PartKind, all_tokens, message_tokens, text_part
 from memcli.budget.public import blocks_from
 from memcli.budget.raised import Raised
 from memcli.budget.run import run
@@ -104,6 +104,17 @@ def test_the_wrapping_of_a_chat_is_counted_where_it_is_known():
     made = ran(said("one two"), encoding="o200k_base")
     assert prompt(made) == [("message", "0", 6), ("template", "reply", 3)]
     assert (made.totals.real, made.totals.template) == (9, 3)
+
+
+@pytest.mark.parametrize("others", [[], [calling("c1")], [said("")], [BudgetMessage(role="user", parts=())]])
+@pytest.mark.parametrize("overhead", [CHAT, NOTHING])
+def test_many_messages_cost_together_what_they_cost_one_by_one(others, overhead):
+    messages = [said("one two"), said("three", "assistant"), *others, said("one two")]
+
+    together = all_real_tokens(messages, Estimates(), overhead, Tally(words))
+    assert together == tuple(real(message, overhead) for message in messages)
+    counted = all_tokens(messages, Estimates(), Tally(words).all)
+    assert counted == [message_tokens(message, Estimates(), words) for message in messages]
 
 
 def test_each_text_is_counted_once_and_all_in_one_call():

@@ -2,7 +2,7 @@
 
 import csv
 import io
-import json
+import random
 from decimal import Decimal
 
 import pytest
@@ -17,12 +17,13 @@ from memcli.budget.sweep import (
     Row,
     Table,
     as_csv,
-    as_json_lines,
+    as_json,
     best,
     depth_table,
     probes_from,
     sweep,
 )
+from memcli.budget.window import Timeline
 from memcli.errors import UsageError
 from tests.budget_runs import messages_of, run, said, words
 
@@ -110,6 +111,28 @@ def test_a_transcript_without_messages_gives_rows_without_messages():
 
     assert len(rows) == 12
     assert {row.window_messages for row in rows} == {0}
+
+
+def test_each_of_many_settings_makes_what_it_makes_alone():
+    chance = random.Random(5)
+    for _ in range(40):
+        counts = [chance.choice((0, 1, 3, 8, chance.randint(0, 40))) for _ in range(chance.randint(0, 30))]
+        roles = tuple(chance.choice(("user", "assistant")) for _ in counts)
+        ends = [at + 1 for at in range(len(counts)) if at + 1 == len(counts) or chance.random() < 0.7]
+        writes = chance.choice((None, tuple(ends)))
+        table = sweep(
+            Counted(roles=roles, thought=tuple(counts), real=tuple(counts), writes=writes),
+            Grid(
+                token_limits=(10, 20, 40, 60), ratios=decimals("0.1:1.2:0.1", what="x"), flush_sizes=(1, 4, 7, 15, 39)
+            ),
+        )
+
+        for row in table.rows:
+            alone = Timeline(counts, [role == "user" for role in roles]).flushes(
+                threshold=row.token_limit * row.ratio, flush_size=row.flush_size, writes=writes
+            )
+            assert row.flushes == len(alone.flushes)
+            assert row.window_messages == alone.window[1] - alone.window[0]
 
 
 # --- probes ---
@@ -207,11 +230,11 @@ def test_nothing_is_best_among_no_rows():
 # --- as text ---
 
 
-def test_csv_and_json_lines_hold_the_same_rows():
+def test_csv_and_json_hold_the_same_rows():
     rows = sweep(counted(TURNS), grid()).rows
 
     table = list(csv.DictReader(io.StringIO(as_csv(rows))))
-    lines = [json.loads(line) for line in as_json_lines(rows).splitlines()]
+    lines = [as_json(row) for row in rows]
     assert [int(row["window_messages"]) for row in table] == [line["window_messages"] for line in lines]
     assert table[0]["system_evicted"] == "true"
     assert table[0]["reachable"] == ""
