@@ -21,6 +21,7 @@ from memcli import store as memory  # noqa: E402 - the checkout has to be on the
 from memcli.facts import Actor, Claim  # noqa: E402
 from memcli.recall import context, recall  # noqa: E402
 from memcli.terms import ActorKind, Channel  # noqa: E402
+from tests.benchmarks.kit import once_s  # noqa: E402
 
 FACTS = 30_000
 ROUNDS = 51
@@ -79,12 +80,7 @@ def write(path: Path, facts: int) -> None:
 def times_ms(work: Callable[[], object], rounds: int) -> list[float]:
     """Return how long the work takes by the clock, once for each round after a first that is not counted."""
     work()
-    found = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        found.append((time.perf_counter() - start) * 1000)
-    return found
+    return [1000 * once_s(work, time.perf_counter) for _ in range(rounds)]
 
 
 def report(label: str, times: list[float], found: int) -> None:

@@ -8,42 +8,25 @@ faster than the file shows. `--only` names the commands that are run, by how the
 
 import argparse
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from memcli.facts import Actor, Claim, Conversation, Remembered, Turn  # noqa: E402 - the checkout has to be on the path
-from memcli.store import create, open_store  # noqa: E402
-from memcli.terms import ActorKind, Admission, Channel, Role  # noqa: E402
+from memcli.store import open_store  # noqa: E402
+from memcli.terms import ActorKind, Channel, Role  # noqa: E402
+from tests.benchmarks.kit import MEM, NAMES, SCRIPT, Cost, fill, spent, told  # noqa: E402
 
 FACTS = 1_000_000
-BATCH = 50_000
-IMPORTER = Actor(name="bench", kind=ActorKind.IMPORTER, channel=Channel.IMPORT)
 ANNA = Actor(name="anna", kind=ActorKind.HUMAN, channel=Channel.TERMINAL)
 WHY = ("--reason", "measured")
 
-
-class Cost(NamedTuple):
-    """What a command took: by the clock, of the processors, of memory at most, its exit code and its output."""
-
-    seconds: float
-    cpu_s: float
-    memory_mb: float
-    code: int
-    out_bytes: int
-
-
-WORDS = ("tea", "coffee", "train", "plane", "Lisbon", "Berlin", "budget", "meeting", "invoice", "garden", "piano")
 
 LOOKS: tuple[tuple[str, ...], ...] = (
     ("show",),
@@ -110,7 +93,7 @@ CHANGES: tuple[tuple[str, ...], ...] = (
 def remembered(number: int) -> Remembered:
     """Return a made record; `needle` is in one of 10,000, and one in 100 has a slot."""
     rare = " needle" if number % 10_000 == 17 else ""
-    text = f"note {number} is about {WORDS[number % 11]} and {WORDS[number // 11 % 11]}{rare}"
+    text = f"note {number} is about {NAMES[number % 11]} and {NAMES[number // 11 % 11]}{rare}"
     if number % 100:
         return Remembered(format="mcp", text=text, subject=f"person {number % 5000}")
     return Remembered(format="mcp", text=text, subject=f"person {number}", attribute="note", value=f"note {number}")
@@ -118,42 +101,19 @@ def remembered(number: int) -> Remembered:
 
 def make(path: Path, facts: int) -> None:
     """Make the file: facts in batches, each a source, and a transcript with a fact that waits and one built on it."""
-    create(path, actor=ANNA, admission=Admission.DIRECT)
+    told(f"making a file of {facts:,} facts")
+    fill(path, facts, remembered)
     with open_store(path) as store:
-        for start in range(0, facts, BATCH):
-            items = [remembered(number) for number in range(start, min(facts, start + BATCH))]
-            with store.write(IMPORTER) as write:
-                write.remember(items, path=f"batch{start}.jsonl", digest=f"{start:064x}")
-            sys.stderr.write(f"\r{start + len(items):,} facts")
         turns = tuple(Turn(role=Role.USER, content=f"Remember that tea {number} is hot.") for number in range(20))
-        with store.write(IMPORTER) as write:
+        with store.write(SCRIPT) as write:
             write.take(Conversation(format="openai", turns=turns), path="chat.json", digest="0" * 64)
         with store.write(ANNA) as write:
             first = write.add(Claim(text="zyzzyva is quiet")).fact
             write.add(Claim(text="zyzzyvas are quiet", derived_from=(first.id,)))
-    sys.stderr.write("\n")
 
 
-def measured(words: Sequence[str], folder: Path, stdin: Path) -> Cost:
-    """Return what one command costs."""
-    out, err = folder / "out", folder / "err"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    begun = time.perf_counter()
-    with out.open("wb") as to, err.open("wb") as wrong, stdin.open("rb") as given:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "memcli", *words], cwd=folder, env=env, stdin=given, stdout=to, stderr=wrong
-        )
-        _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - begun
-    if child.returncode not in {0, 1}:
-        sys.stderr.write(err.read_text(encoding="utf-8"))
-    cpu_s = used.ru_utime + used.ru_stime
-    return Cost(seconds, cpu_s, used.ru_maxrss / 1024, child.returncode, out.stat().st_size)
-
-
-def run(path: Path, chosen: Sequence[str]) -> Iterator[tuple[str, Cost]]:
-    """Yield each command with what it cost; the file itself stays as it is."""
+def run(path: Path, chosen: Sequence[str]) -> Iterator[tuple[str, Cost, int]]:
+    """Yield each command with what it cost and how much it printed; the file itself stays as it is."""
     folder = path.parent / f"{path.name}.measured"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -166,12 +126,14 @@ def run(path: Path, chosen: Sequence[str]) -> Iterator[tuple[str, Cost]]:
         picked = conn.execute("select name from facts order by id limit 1 offset ?", (7,)).fetchone()
         names = [picked[0], *(name for (name,) in conn.execute("select name from facts where id in (21, 33, 45)"))]
         last = conn.execute("select max(id) from sources where format = 'openai'").fetchone()[0]
-    told = {**dict(zip(("FACT", "OTHER", "THIRD", "FOURTH"), names, strict=True)), "LAST": f"s{last}"}
-    told |= {"FILE": "memory.db", "SAME": str(path.absolute())}
+    named = {**dict(zip(("FACT", "OTHER", "THIRD", "FOURTH"), names, strict=True)), "LAST": f"s{last}"}
+    named |= {"FILE": "memory.db", "SAME": str(path.absolute())}
     try:
         for words in (*LOOKS, *CHANGES):
             if not chosen or any(" ".join(words).startswith(one) for one in chosen):
-                yield " ".join(words), measured([told.get(word, word) for word in words], folder, lines)
+                command = [MEM, *(named.get(word, word) for word in words)]
+                cost = spent(command, folder, given=lines, output=folder / "out", codes=(0, 1))
+                yield " ".join(words), cost, (folder / "out").stat().st_size
     finally:
         shutil.rmtree(folder)
 
@@ -189,13 +151,13 @@ def main() -> None:
         make(given.file, given.facts)
     if given.make:
         return
-    smaller = {} if given.beside is None else dict(run(given.beside, given.only))
+    smaller = {} if given.beside is None else {name: cost for name, cost, _ in run(given.beside, given.only)}
     print(f"{'command':<50}{'exit':>5}{'s':>8}{'cpu s':>8}{'MB':>7}{'out MB':>8}  cpu s and MB beside")  # noqa: T201
-    for name, cost in run(given.file, given.only):
-        line = f"{name[:49]:<50}{cost.code:>5}{cost.seconds:>8.2f}{cost.cpu_s:>8.2f}{cost.memory_mb:>7.0f}"
-        line += f"{cost.out_bytes / 1e6:>8.1f}"
+    for name, cost, printed in run(given.file, given.only):
+        line = f"{name[:49]:<50}{cost.code:>5}{cost.wall_s:>8.2f}{cost.cpu_s:>8.2f}{cost.peak_bytes / 1e6:>7.0f}"
+        line += f"{printed / 1e6:>8.1f}"
         if name in smaller:
-            line += f"{smaller[name].cpu_s:>9.2f}{smaller[name].memory_mb:>7.0f}"
+            line += f"{smaller[name].cpu_s:>9.2f}{smaller[name].peak_bytes / 1e6:>7.0f}"
         print(line, flush=True)  # noqa: T201
 
 
