@@ -7,6 +7,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from memcli import clock
@@ -15,7 +16,7 @@ from memcli.facts import Actor, Claim, Evidence, Micros, Scalar, Validity
 from memcli.keys import NORMALISER, TombstoneKey, contains, evidence_digest, matches, slot_digest, value_digest
 from memcli.store import rows
 from memcli.store.ledger import Ledger
-from memcli.store.seals import Field, seal
+from memcli.store.seals import Field, Sealing, seal
 from memcli.store.store import Store
 from memcli.terms import DEFAULT_AUTHORITY, READABLE, Channel, Match, Role, SourceKind
 from memcli.text import check_typed, pack, unpack
@@ -30,6 +31,11 @@ _KIND_OF_ROLE = {
     Role.ASSISTANT: SourceKind.AGENT,
     Role.UNKNOWN: SourceKind.AGENT,
 }
+_CONTENT, _EVIDENCE = rows.MESSAGE_FIELDS.index("content"), rows.MESSAGE_FIELDS.index("evidence")
+_TOGETHER = 40
+_TOGETHER_CHARACTERS = 1024 * 1024
+"""How many messages, and how much text, are written with one statement: SQLite keeps a journal for each."""
+
 _RESERVED = frozenset({"statement", *DEFAULT_AUTHORITY})
 _MARKS = ",".join(f"'{state}'" for state in sorted(READABLE))
 
@@ -217,12 +223,26 @@ class Evidenced(Ledger):
         )
         return int(cursor.lastrowid or 0)
 
-    def insert_messages(self, found: Iterable[tuple[Field, ...]]) -> None:
-        """Write messages, each given as the columns of `MESSAGE_FIELDS`."""
-        self.conn.executemany(
-            f"insert into messages ({', '.join(rows.MESSAGE_FIELDS)}, seal) values ({', '.join('?' * 10)})",
-            ((*fields, seal(self.key, "message", fields)) for fields in found),
-        )
+    def insert_messages(self, found: Iterable[tuple[Field, ...]], sealing: Sealing, *, apart: bool) -> None:
+        """Write messages, each given as the columns of `MESSAGE_FIELDS`, and put the evidence of each under a seal.
+
+        Args:
+            apart: Write each before the next is asked for, since what that one becomes is looked up in the file.
+        """
+        most = 1 if apart else _TOGETHER
+        waiting: list[Field] = []
+        count = size = 0
+        for fields in found:
+            sealing.add(fields[_EVIDENCE])
+            waiting += (*fields, seal(self.key, "message", fields))
+            count += 1
+            size += len(fields[_CONTENT] or "")  # type: ignore[arg-type]  # it is a text
+            if count == most or size > _TOGETHER_CHARACTERS:
+                self.conn.execute(_messages(count), waiting)
+                waiting.clear()
+                count = size = 0
+        if count:
+            self.conn.execute(_messages(count), waiting)
 
     def insert_provenance(self, fact: int, version: int, item: Backing, at: Micros) -> None:
         """Link a version to what it stands on."""
@@ -473,6 +493,13 @@ class Evidenced(Ledger):
         if claim.slot is not None and claim.value is None:
             raise NotAllowed("a slot needs a value", hint="give --value too, or leave --attribute out")
         _check_numbers(claim)
+
+
+@cache
+def _messages(count: int) -> str:
+    """Return the statement that writes so many messages."""
+    row = f"({', '.join('?' * (len(rows.MESSAGE_FIELDS) + 1))})"
+    return f"insert into messages ({', '.join(rows.MESSAGE_FIELDS)}, seal) values {', '.join([row] * count)}"
 
 
 def _check_numbers(claim: Claim) -> None:

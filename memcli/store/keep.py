@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, overload
 
 from memcli.errors import NotAllowed, NotFound, OutOfScope, UsageError
 from memcli.facts import Actor, Conversation, Imported, Micros, PolicyRule, Turn
@@ -10,7 +12,7 @@ from memcli.keys import evidence_digest
 from memcli.store import rows, tx_rows
 from memcli.store.basics import checked_scope, write_setting
 from memcli.store.remove import Removing
-from memcli.store.seals import Field, seal
+from memcli.store.seals import Field, Sealing, seal
 from memcli.store.store import Store
 from memcli.terms import Op, SourceKind
 from memcli.text import pack
@@ -18,6 +20,39 @@ from memcli.transactions import settings
 
 OWN_WORDS = 12
 """From so many characters on, an erased message is recognised by its words alone."""
+
+
+Mark: TypeAlias = tuple[bytes, Micros | None]
+"""What a message is recognised by: the digest of its words, and when it was said."""
+
+_NO_TEXTS = (None,) * 6
+_DIGEST_BYTES = 32
+_UNKNOWN = -(2**63)
+
+
+class _Marks(Sequence[Mark]):
+    """The marks of all messages of a transcript, 40 bytes each: one session may have a million."""
+
+    def __init__(self, marks: Iterable[Mark]) -> None:
+        self._digests = bytearray()
+        self._times = array("q")
+        for digest, at in marks:
+            self._digests += digest
+            self._times.append(_UNKNOWN if at is None else at)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @overload
+    def __getitem__(self, index: int) -> Mark: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mark]: ...
+    def __getitem__(self, index: int | slice) -> Mark | Sequence[Mark]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        at = self._times[index]
+        start = index % len(self) * _DIGEST_BYTES
+        return bytes(self._digests[start : start + _DIGEST_BYTES]), None if at == _UNKNOWN else at
 
 
 class Keeping(Removing):
@@ -37,11 +72,14 @@ class Keeping(Removing):
         The same transcript again, under whatever name, adds nothing; one that has grown adds its new messages to the
         source that was there. Messages whose words were erased come back as markers.
         """
-        marks = [self._identity(turn) for turn in conversation.turns]
-        source, held = self._same_source(marks)
-        fresh = max(0, len(marks) - len(held))
-        if source is not None and not fresh:
-            return self._imported(source, 0, len(marks), conversation)
+        turns = conversation.turns
+        first = self._identity(turns[0]) if turns else b""
+        maybe = self._beginning_with(first)
+        # Most transcripts are new, and then each message is looked at once.
+        marks = _Marks((self._identity(turn), turn.at) for turn in turns) if maybe or self._erased_something() else None
+        source, held = (None, 0) if marks is None else self._same_source(maybe, marks)
+        if source is not None and held >= len(turns):
+            return self._imported(source, 0, len(turns), conversation)
         at = self.tick()
         if source is None:
             source = self.insert_source(
@@ -53,52 +91,55 @@ class Keeping(Removing):
                 title=conversation.title,
                 digest=digest,
             )
-        self.insert_messages(
-            self._kept(source, index, conversation.turns, marks, at) for index in range(len(held), len(marks))
+        # The audit knows an import by the evidence of every message that it added.
+        sealing = Sealing(self.key, "import")
+        sealing.add(source)
+        kept = (
+            self._fresh_rows(source, turns, first, at)
+            if marks is None
+            else (self._kept(source, index, turns, marks, at) for index in range(held, len(turns)))
         )
-        self.event(Op.IMPORT, f"s{source}", at=at, after=self.import_digest(source, at))
-        return self._imported(source, fresh, len(held), conversation)
+        self.insert_messages(kept, sealing, apart=self._erased_something())
+        self.event(Op.IMPORT, f"s{source}", at=at, after=sealing.digest())
+        return self._imported(source, len(turns) - held, held, conversation)
 
     def _imported(self, source: int, new: int, same: int, conversation: Conversation) -> Imported:
         return Imported(source=f"s{source}", new=new, same=same, session=conversation.session, title=conversation.title)
 
-    def import_digest(self, source: int, at: Micros) -> bytes:
-        """Return what the audit knows an import by: the evidence of every message that it added."""
+    def _identity(self, turn: Turn) -> bytes:
+        said = turn.content
+        if turn.tool_calls:
+            said += "".join(f"\n{call.name} {call.arguments}" for call in turn.tool_calls)
+        return evidence_digest(self.store.tombstone_key.secret, str(turn.role), said)
+
+    def _beginning_with(self, first: bytes) -> list[int]:
+        """Return the transcripts of this scope whose first message has a digest, newest first."""
         found = self.conn.execute(
-            "select evidence from messages where source = ? and recorded_at = ? order by position", (source, at)
+            "select m.source from messages m join sources s on s.id = m.source where m.evidence = ?"
+            " and m.position = 0 and s.scope = ? and s.format <> 'statement' order by m.source desc",
+            (first, self.scope),
         )
-        return seal(self.key, "import", (source, *(evidence for (evidence,) in found)))
+        return [number for (number,) in found]
 
-    def _identity(self, turn: Turn) -> tuple[bytes, Micros | None]:
-        said = turn.content + "".join(f"\n{call.name} {call.arguments}" for call in turn.tool_calls)
-        return evidence_digest(self.store.tombstone_key.secret, str(turn.role), said), turn.at
-
-    def _same_source(
-        self, marks: Sequence[tuple[bytes, Micros | None]]
-    ) -> tuple[int | None, list[tuple[bytes, Micros | None]]]:
-        """Return the source that holds the beginning of this transcript, or all of it, and what it holds."""
-        if not marks:
-            return None, []
-        candidates = [
-            number
-            for (number,) in self.conn.execute(
-                "select m.source from messages m join sources s on s.id = m.source where m.evidence = ?"
-                " and m.position = 0 and s.scope = ? and s.format <> 'statement' order by m.source desc",
-                (marks[0][0], self.scope),
-            )
-        ]
+    def _same_source(self, candidates: Sequence[int], marks: Sequence[Mark]) -> tuple[int | None, int]:
+        """Return the source that holds the beginning of a transcript, or all of it, and how many messages it holds."""
         for number in candidates:
-            held: list[tuple[bytes, Micros | None]] = self.conn.execute(
-                "select evidence, at from messages where source = ? order by position", (number,)
-            ).fetchall()
+            held = self.conn.execute("select evidence, at from messages where source = ? order by position", (number,))
             if all(
                 mine == theirs and (at is None or known is None or at == known)
                 for (mine, at), (theirs, known) in zip(marks, held, strict=False)
             ):
-                return number, held
-        return None, []
+                (count,) = self.conn.execute("select count(*) from messages where source = ?", (number,)).fetchone()
+                return number, int(count)
+        return None, 0
 
-    def _was_erased(self, turns: Sequence[Turn], marks: Sequence[tuple[bytes, Micros | None]], index: int) -> bool:
+    def _fresh_rows(self, source: int, turns: Sequence[Turn], first: bytes, at: Micros) -> Iterator[tuple[Field, ...]]:
+        """Yield the rows of messages none of which was in the file before."""
+        for index, turn in enumerate(turns):
+            digest = self._identity(turn) if index else first
+            yield source, index, str(turn.role), pack(turn.content), _detail(turn), turn.at, digest, at, None
+
+    def _was_erased(self, turns: Sequence[Turn], marks: Sequence[Mark], index: int) -> bool:
         """Return whether the words of a message were erased in this scope before.
 
         What is too short to be anybody's own (`ok`) counts only where the message before or after it is the same too.
@@ -130,12 +171,12 @@ class Keeping(Removing):
         source: int,
         index: int,
         turns: Sequence[Turn],
-        marks: Sequence[tuple[bytes, Micros | None]],
+        marks: Sequence[Mark],
         at: Micros,
     ) -> tuple[Field, ...]:
         """Return the row of a message; one whose words were erased before comes back as a marker."""
         turn = turns[index]
-        erased = self._was_erased(turns, marks, index)
+        erased = self._erased_something() and self._was_erased(turns, marks, index)
         content, detail = (None, None) if erased else (pack(turn.content), _detail(turn))
         gone = at if erased else None
         return source, index, str(turn.role), content, detail, turn.at, marks[index][0], at, gone
@@ -329,6 +370,9 @@ class Keeping(Removing):
 
 def _detail(turn: Turn) -> str | None:
     """Return what a message carries beside its words, as the file holds it; None where it carries nothing."""
+    texts = (turn.name, turn.at_text, turn.origin, turn.parent, turn.tool_call_id, turn.thinking)
+    if texts == _NO_TEXTS and not (turn.extra or turn.attachments or turn.tool_calls):
+        return None
     more: Mapping[str, object] = {
         "name": turn.name,
         "at_text": turn.at_text,

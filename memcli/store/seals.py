@@ -34,6 +34,8 @@ AUDIT_COLUMNS = (
     "operation",
 )
 
+_PACKED_AT_ONCE = 1024
+
 _BLOBS = frozenset({"reason", "before", "after"})
 _PLAIN = frozenset({"seq", "at", "operation"})
 """Columns that are numbers and never NULL."""
@@ -50,6 +52,36 @@ def packed(fields: Sequence[Field]) -> bytes:
 def seal(key: bytes, kind: str, fields: Sequence[Field]) -> bytes:
     """Return the keyed digest (32 bytes) of one row of the given kind."""
     return blake2b(packed(fields), digest_size=32, key=key, person=kind.encode()).digest()
+
+
+class Sealing:
+    """The seal of a row of however many fields, of which only a few are held at a time: what `seal` says of all."""
+
+    def __init__(self, key: bytes, kind: str) -> None:
+        self._made = blake2b(b"(", digest_size=32, key=key, person=kind.encode())
+        self._waiting: list[Field] = []
+        self._packed = False
+
+    def add(self, field: Field) -> None:
+        """Take the next field."""
+        self._waiting.append(field)
+        if len(self._waiting) > _PACKED_AT_ONCE:
+            # One stays, so that the end knows whether it is the only one.
+            self._pack(self._waiting[:-1])
+            del self._waiting[:-1]
+
+    def _pack(self, fields: list[Field]) -> None:
+        self._made.update((b", " if self._packed else b"") + ascii(fields)[1:-1].encode("ascii"))
+        self._packed = True
+
+    def digest(self) -> bytes:
+        """Return the seal of the fields that were taken; none can be added any more."""
+        alone = len(self._waiting) == 1 and not self._packed
+        if self._waiting:
+            self._pack(self._waiting)
+        self._made.update(b",)" if alone else b")")
+        digest: bytes = self._made.digest()
+        return digest
 
 
 def chained(previous: bytes, fields: Sequence[Field]) -> bytes:

@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memcli.keys import TombstoneKey, contains, normalise, value_digest
+from memcli.keys import TombstoneKey, contains, normalise, spaced, value_digest
 from memcli.text import INVISIBLE
 
 KEY = TombstoneKey(id="k", secret=b"s" * 32)
@@ -47,6 +47,20 @@ def test_what_can_be_seen_never_becomes_empty(text):
 @given(st.text(st.characters(codec="ascii")))
 def test_composed_case_of_ascii_makes_no_difference(text):
     assert normalise(text.upper()) == normalise(text.lower())
+
+
+@given(st.text(st.sampled_from("ab \t\n\v\f\r\x1c\x1d\x1e\x1f\x00\x7f\x85\u00a0\u2028é\u0301\ud800")) | ANY)
+@example("")
+@example(" ")
+@example("a\n b")
+@example("a \tb\x1c")
+def test_the_short_way_to_even_spaces_gives_what_the_long_way_gives(text):
+    assert spaced(text) == " ".join(unicodedata.normalize("NFC", text).split())
+
+
+@given(st.text(st.sampled_from([chr(point) for point in range(128)])))
+def test_the_spaces_of_ascii_are_those_that_python_splits_at(text):
+    assert spaced(text) == " ".join(text.split())
 
 
 @given(ANY)
