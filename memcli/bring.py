@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memcli import exchange, wire
 from memcli.errors import Conflict, Refused, Unreadable
+from memcli.exchange.turns import Overheard
 from memcli.extract import Reader, said_read, stretches, was_read
 from memcli.facts import (
     Actor,
@@ -21,10 +22,11 @@ from memcli.facts import (
     Json,
     Message,
     Remembered,
+    Turn,
     Warned,
     Written,
 )
-from memcli.terms import Op
+from memcli.terms import Op, Role
 
 if TYPE_CHECKING:
     from memcli.store.bulk import Became
@@ -107,7 +109,7 @@ class Tally:
         self.sources: list[Imported] = []
         self._progress = progress
         self._counts: Counter[str] = Counter()
-        self._roles: Counter[str] = Counter()
+        self._roles: Counter[Role] = Counter()
         self._mapped: Counter[str] = Counter()
         self._more: list[Warned] = []
 
@@ -132,16 +134,22 @@ class Tally:
             self._facts(write, place, remembered)
 
     def _conversation(self, write: "Writer", place: exchange.Reading, talk: Conversation) -> None:
-        taken = write.take(talk, path=place.path, digest=place.digest)
+        turns = Overheard(talk.turns, self._turn)
+        heard = Conversation(format=talk.format, turns=turns, session=talk.session, title=talk.title)
+        taken = write.take(heard, path=place.path, digest=place.digest)
+        turns.rest()
         self.sources.append(taken)
         self._counts["conversations"] += 1
-        self._counts["messages"] += len(talk.turns)
+        self._counts["messages"] += len(turns)
         self._counts["new"] += taken.new
         self._counts["same"] += taken.same
-        for turn in talk.turns:
-            self._roles[str(turn.role)] += 1
+
+    def _turn(self, turn: Turn) -> None:
+        self._roles[turn.role] += 1
+        if turn.tool_calls:
             self._counts["tool_calls"] += len(turn.tool_calls)
-            self._counts["undated"] += turn.at is None
+        if turn.at is None:
+            self._counts["undated"] += 1
 
     def _facts(self, write: "Writer", place: exchange.Reading, items: list[Remembered]) -> None:
         taken, outcomes = write.remember(items, path=place.path, digest=place.digest)
@@ -168,7 +176,7 @@ class Tally:
             path=place.path,
             format=place.format,
             tried=place.tried,
-            roles=dict(self._roles),
+            roles={str(role): count for role, count in self._roles.items()},
             mapped=dict(self._mapped),
             warnings=tuple(warnings),
             conversations=counted["conversations"],

@@ -13,6 +13,7 @@ from memcli.facts import Json
 from memcli.record import record
 
 _SPACE = " \t\r\n\ufeff"
+_AROUND = _SPACE + "\0"
 _RESUMES = 64
 _JOINED_LINES = 50
 _JOINED_CHARACTERS = 16 * 1024 * 1024
@@ -130,7 +131,7 @@ def records(source: Iterable[Line]) -> Iterator[Record | Note]:
     heads: frozenset[str] = frozenset()
     pending: Line | None = None
     for line in source:
-        text = line.text.strip(_SPACE + "\0")
+        text = line.text.strip(_AROUND)
         if not text:
             yield from _blank(line)
             continue

@@ -1,15 +1,14 @@
 """What the readers of transcripts share: roles, times, parts, and which result belongs to which call."""
 
-import dataclasses
 import json
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from memcli.clock import lenient_instant
 from memcli.exchange.loose import Prose, Record
-from memcli.exchange.turns import TurnLog, changed
+from memcli.exchange.turns import TurnLog, altered, changed
 from memcli.facts import Conversation, Found, Json, Micros, ToolCall, Turn, Warned
 from memcli.record import record
 from memcli.terms import Role
@@ -95,6 +94,8 @@ ROLES: Mapping[str, Role] = {
 
 _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "at", "ts")
 _SHOWN = 60
+_NO_LINE = -1
+_NONE = -1
 
 
 @record
@@ -105,47 +106,99 @@ class Draft:
     session: str | None = None
     title: str | None = None
     turns: MutableSequence[Turn] = field(default_factory=TurnLog)
-    lines: list[int | None] = field(default_factory=list)
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
 
     def add(self, turn: Turn, line: int | None) -> int:
         """Add a turn and return its index."""
         self.turns.append(turn)
-        self.lines.append(line)
-        return len(self.turns) - 1
+        self.lines.append(_NO_LINE if line is None else line)
+        return len(self.lines) - 1
 
     def finished(self, warn: Warn) -> Conversation:
         """Return the conversation, results named after their calls; calls and results without the other are told."""
-        names = self._answered(warn)
+        answers, names = self._answered(warn)
 
         def named(index: int, turn: Turn) -> Turn:
-            return dataclasses.replace(turn, name=names[index]) if turn.name is None and index in names else turn
+            asked = answers[index]
+            return altered(turn, name=names[asked]) if turn.name is None and asked != _NONE else turn
 
-        return Conversation(
-            format=self.format, turns=changed(self.turns, named), session=self.session, title=self.title
-        )
+        turns: Sequence[Turn] = self.turns
+        if names or not (isinstance(turns, TurnLog) and turns.spilled):
+            turns = changed(turns, named) if names else tuple(turns)
+        return Conversation(format=self.format, turns=turns, session=self.session, title=self.title)
 
-    def _answered(self, warn: Warn) -> dict[int, str]:
-        # A queue for each id: some providers begin again at `call_0` in every turn.
-        waiting: defaultdict[str | None, deque[tuple[int, str]]] = defaultdict(deque)
+    def _answered(self, warn: Warn) -> tuple["array[int]", list[str]]:
+        """Return the number of the call that each turn answers, and the name of each call; tell what is left alone."""
+        asked = _Asked()
+        late: list[tuple[int, str | None]] = []
+        early: set[str | None] = set()
+        answers = array("q")
         for index, turn in enumerate(self.turns):
+            answers.append(_NONE)
             for call in turn.tool_calls:
-                waiting[call.id].append((index, call.name))
-        names: dict[int, str] = {}
-        for index, turn in enumerate(self.turns):
+                asked.add(index, call)
             if turn.role is not Role.TOOL:
                 continue
-            queue = waiting[turn.tool_call_id]
-            if queue:
-                names[index] = queue.popleft()[1]
-            else:
-                self._tell(warn, index, f"a tool result without its call, id {shown(turn.tool_call_id)}")
-        for call_id, queue in waiting.items():
-            for index, name in queue:
-                self._tell(warn, index, f"a call of {shown(name)} without a result, id {shown(call_id)}")
-        return names
+            identity = turn.tool_call_id
+            if identity not in early:
+                answers[index] = asked.answer(identity)
+            if answers[index] == _NONE:  # its call may stand further on, and is then for this one before any later
+                early.add(identity)
+                late.append((index, identity))
+        for index, identity in late:
+            answers[index] = asked.answer(identity)
+            if answers[index] == _NONE:
+                self._tell(warn, index, f"a tool result without its call, id {shown(identity)}")
+        for index, call_id, name in asked.open():
+            self._tell(warn, index, f"a call of {shown(name)} without a result, id {shown(call_id)}")
+        return answers, asked.names
 
     def _tell(self, warn: Warn, index: int, message: str) -> None:
-        warn(Warned(line=self.lines[index], message=f"message {index + 1}: {message}"))
+        line = self.lines[index]
+        warn(Warned(line=None if line == _NO_LINE else line, message=f"message {index + 1}: {message}"))
+
+
+class _Asked:
+    """Calls that wait for their results: a queue for each id, since some providers begin again at `call_0` in a turn.
+
+    A session may have a million calls, each with an id of its own; so the queues are links in one list of all calls.
+    """
+
+    def __init__(self) -> None:
+        self._indexes, self._next = array("q"), array("q")
+        self.names: list[str] = []
+        self._spelt: dict[str, str] = {}
+        self._first: dict[str | None, int] = {}
+        self._last: dict[str | None, int] = {}
+
+    def add(self, index: int, call: ToolCall) -> None:
+        """Put a call at the end of its queue."""
+        number = len(self.names)
+        self._indexes.append(index)
+        self._next.append(_NONE)
+        self.names.append(self._spelt.setdefault(call.name, call.name))
+        first = self._first.setdefault(call.id, number)
+        if first == _NONE:
+            self._first[call.id] = number
+        elif first != number:
+            self._next[self._last.get(call.id, first)] = number
+        if first != number:
+            self._last[call.id] = number
+
+    def answer(self, identity: str | None) -> int:
+        """Return the number of the call that a result belongs to, which waits no longer; `_NONE` where none waits."""
+        number = self._first.get(identity, _NONE)
+        if number != _NONE:
+            self._first[identity] = self._next[number]
+        return number
+
+    def open(self) -> Iterator[tuple[int, str | None, str]]:
+        """Yield the index, id and name of each call that waits still, by the first call of each id."""
+        for identity, first in self._first.items():
+            number = first
+            while number != _NONE:
+                yield self._indexes[number], identity, self.names[number]
+                number = self._next[number]
 
 
 def shown(value: Json) -> str:
@@ -161,20 +214,30 @@ def compact(value: Json) -> str:
 
 def text_or_none(value: Json) -> str | None:
     """Return an id or name as text; numbers are written out, anything else is None."""
-    if isinstance(value, bool) or value is None or value == "":
+    if isinstance(value, str):
+        return value or None
+    if value is None or isinstance(value, bool):
         return None
-    return str(value) if isinstance(value, (str, int, float)) else None
+    return str(value) if isinstance(value, (int, float)) else None
 
 
 def first_text(source: Mapping[str, Json], *keys: str) -> str | None:
     """Return the first of the keys that holds an id or name."""
-    return next((text for key in keys if (text := text_or_none(source.get(key))) is not None), None)
+    for key in keys:
+        text = text_or_none(source.get(key))
+        if text is not None:
+            return text
+    return None
 
 
 def when(source: Mapping[str, Json]) -> tuple[Micros | None, str | None]:
     """Return the time a record gives under one of the usual keys, and its text where it is no instant."""
-    value = next((source[key] for key in _TIMES if source.get(key) not in (None, "")), None)
-    if value is None or isinstance(value, bool):
+    value: Json = None
+    for key in _TIMES:
+        value = source.get(key)
+        if value is not None and value != "":
+            break
+    if value is None or value == "" or isinstance(value, bool):
         return None, None
     if isinstance(value, (str, int, float)):
         return lenient_instant(value)

@@ -1,11 +1,12 @@
 """A conversation that does not fit into memory is read, changed and kept like one that does."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from memcli import exchange
-from memcli.exchange.turns import TurnLog, changed
+from memcli.exchange.turns import Overheard, TurnLog, altered, changed
 from memcli.facts import ToolCall, Turn
 from memcli.terms import Role
 from tests.files import IMPORTER, memory
@@ -98,3 +99,48 @@ def test_a_long_session_is_kept_as_a_short_one_is(tmp_path, monkeypatch):
 
     assert kept("long.db") == short
     assert len(short) == 40
+
+
+def test_a_turn_is_altered_in_what_is_named_and_nowhere_else():
+    assert altered(TURNS[0], name="ana", parent=None) == replace(TURNS[0], name="ana", parent=None)
+
+
+def test_turns_are_overheard_once_each_and_in_their_order(small):
+    heard = []
+    turns = Overheard(TurnLog(TURNS), heard.append)
+
+    assert turns[0] == TURNS[0]
+    assert list(turns) == TURNS
+    assert turns[2] == TURNS[2]
+    assert heard == TURNS
+
+
+def test_what_nobody_has_read_is_told_at_the_end(small):
+    heard = []
+    turns = Overheard(TurnLog(TURNS), heard.append)
+    next(iter(turns))
+
+    turns.rest()
+
+    assert heard == TURNS
+
+
+def test_the_newest_turns_of_a_long_log_are_changed_without_the_file(monkeypatch):
+    monkeypatch.setattr("memcli.exchange.turns.HELD_CHARACTERS", 100_000)
+    said = [Turn(role=Role.USER, content=f"thing {number}") for number in range(2_000)]
+    log = TurnLog(said)
+    plain = list(said)
+
+    assert log.spilled
+    for index in (1_999, 1_990, -3, 0, 5):
+        log[index] = plain[index] = Turn(role=Role.ASSISTANT, content=f"other {index}")
+    for index in (2_000, 1_950, 3):
+        log.insert(index, TURNS[1])
+        plain.insert(index, TURNS[1])
+    for index in (1_999, 4, -1):
+        del log[index], plain[index]
+
+    assert list(log) == plain
+    assert [log[index] for index in (0, 700, -1, -1_500)] == [plain[index] for index in (0, 700, -1, -1_500)]
+    with pytest.raises(IndexError):
+        log[2_000]

@@ -12,13 +12,16 @@
 - A message that was rewritten as it grew counts once, as it stood last. Rewound branches stay in their places.
 """
 
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from functools import partial
 from typing import TypeAlias
 
 from memcli.exchange.loose import Prose, Record
+from memcli.exchange.names import NONE, Names
 from memcli.exchange.shapes import ROLES, Draft, Warn, call, compact, first_text, media, shown, text_or_none, when
-from memcli.exchange.turns import changed
+from memcli.exchange.turns import altered, changed
 from memcli.facts import Conversation, Json, ToolCall, Turn, Warned
 from memcli.record import record
 from memcli.terms import Role
@@ -41,6 +44,9 @@ _SILENT = frozenset(
 )
 _TITLES = ("custom-title", "ai-title", "summary")
 _MEDIA = frozenset({"image", "document", "container_upload", "file"})
+_NOWHERE = -2
+"""What a record was found to answer that answers nothing."""
+
 _GROWING = 64
 """How many messages are expected to grow at a time."""
 
@@ -104,20 +110,89 @@ class ClaudeCode:
 CLAUDE_CODE = ClaudeCode()
 
 
+class _Ids(Names):
+    """What is known of every id of a file, by its number: a session may have a million records."""
+
+    def __init__(self) -> None:
+        super().__init__(columns=6)
+        self.origins, self.links, self.sides, self._seen, self._places, self._place_keys = self.columns
+        # What one column has no room for: one id in several sessions.
+        self._seen_too: set[tuple[int, int]] = set()
+        self._places_too: dict[tuple[int, int], int] = {}
+
+    def of(self, text: str | None) -> int:
+        """Return the number of an id, `NONE` of none."""
+        return NONE if text is None else self.number(text)
+
+    def see(self, session: int, uuid: int) -> None:
+        """Remember that a session has a record."""
+        if self._seen[uuid] == NONE:
+            self._seen[uuid] = session
+        elif self._seen[uuid] != session:
+            self._seen_too.add((session, uuid))
+
+    def is_seen(self, session: int, uuid: int) -> bool:
+        """Return whether a session has a record."""
+        return uuid != NONE and (self._seen[uuid] == session or (session, uuid) in self._seen_too)
+
+    def put(self, key: int, origin: int, index: int) -> None:
+        """Remember where a message stands in its conversation."""
+        if self._place_keys[origin] in (NONE, key):
+            self._place_keys[origin], self._places[origin] = key, index
+        else:
+            self._places_too[key, origin] = index
+
+    def place(self, key: int, origin: int) -> int | None:
+        """Return where a message stands in its conversation."""
+        if origin == NONE:
+            return None
+        return self._places[origin] if self._place_keys[origin] == key else self._places_too.get((key, origin))
+
+    def origin(self, uuid: int) -> int:
+        """Return the message that a record answers, past skipped records; outside the file the id stays as it is."""
+        passed: set[int] = set()
+        while uuid >= 0 and self.origins[uuid] == NONE and self.links[uuid] != NONE and uuid not in passed:
+            passed.add(uuid)
+            uuid = self.links[uuid]
+        if uuid < 0 or uuid in passed:
+            return NONE
+        found = self.origins[uuid]
+        return uuid if found == NONE else found
+
+    def settle(self) -> None:
+        """Forget what only those ask who read on."""
+        super().settle()
+        for column in (self.sides, self._seen, self._places, self._place_keys):
+            del column[:]
+        self._seen_too.clear()
+        self._places_too.clear()
+
+
+class _Grown:
+    """A conversation while it grows, with the record that each of its turns answers."""
+
+    def __init__(self, key: _Key, number: int) -> None:
+        self.number = number
+        self.draft = Draft(format=_NAME, session=_label(key))
+        self.parents = array("i")
+
+    def add(self, turn: Turn, line: int | None, parent: int) -> int:
+        """Add a turn and return its index."""
+        self.parents.append(parent)
+        return self.draft.add(turn, line)
+
+
 class _Sessions:
     """Conversations that grow record by record."""
 
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
-        self._drafts: dict[_Key, Draft] = {}
-        self._seen: set[tuple[str | None, str]] = set()
-        self._places: dict[tuple[_Key, str], int] = {}
-        self._merged: dict[tuple[_Key, int], _Message] = {}
-        self._sides: dict[str, str] = {}
-        self._origins: dict[str, str | None] = {}
-        self._links: dict[str, str | None] = {}
+        self._talks: dict[_Key, _Grown] = {}
+        self._sessions: dict[str | None, int] = {}
+        self._ids = _Ids()
+        self._merged: dict[tuple[int, int], _Message] = {}
         self._titles: list[tuple[str, str | None, str]] = []
-        self._unknown: dict[str, list[int | None]] = {}
+        self._unknown: dict[str, tuple[int | None, int]] = {}
 
     def take(self, value: Json | Prose, line: int | None) -> None:
         """Add one record."""
@@ -132,136 +207,158 @@ class _Sessions:
             self._pass_over(value)
         elif kind not in _SPOKEN:
             self._pass_over(value)
-            self._unknown.setdefault(shown(kind), []).append(line)
-        elif kind == "assistant" or self._is_new(value):
-            message = value.get("message")
-            if isinstance(message, dict) and isinstance(message.get("content"), (str, list)):
-                self._add(value, message, line)
-            else:
-                self._tell(line, f"skipped a record of type {kind} whose message has no content")
+            first, count = self._unknown.get(shown(kind), (line, 0))
+            self._unknown[shown(kind)] = first, count + 1
+        else:
+            self._hear(value, kind, line)
 
     def finished(self) -> Iterator[Conversation]:
         """Yield the conversations, with parents and titles that only the whole file tells."""
-        for kind, lines in self._unknown.items():
-            self._tell(lines[0], f"skipped {len(lines)} records of type {kind}, which is not known")
-        for (session, _), draft in self._drafts.items():
-            if draft.turns:
-                found = replace(draft, title=self._title(session)).finished(self._warn)
-                yield replace(found, turns=changed(found.turns, self._linked))
+        for kind, (line, count) in self._unknown.items():
+            self._tell(line, f"skipped {count} records of type {kind}, which is not known")
+        titles = [self._title(session) for session, _ in self._talks]
+        self._merged.clear()
+        self._ids.settle()
+        for talk, title in zip(self._talks.values(), titles, strict=True):
+            if talk.draft.turns:
+                found = replace(talk.draft, title=title).finished(self._warn)
+                yield replace(found, turns=changed(found.turns, partial(self._linked, talk.parents)))
 
     def _tell(self, line: int | None, message: str) -> None:
         self._warn(Warned(line=line, message=message))
 
-    def _is_new(self, value: Mapping[str, Json]) -> bool:
+    def _number(self, session: str | None) -> int:
+        return self._sessions.setdefault(session, len(self._sessions))
+
+    def _hear(self, value: Mapping[str, Json], kind: str, line: int | None) -> None:
+        """Add a record of something said."""
+        uuid = self._ids.of(text_or_none(value.get("uuid")))
         # A record that was glued to another one is often written a second time further on.
-        uuid = text_or_none(value.get("uuid"))
-        return uuid is None or (_session(value), uuid) not in self._seen
+        again = self._ids.is_seen(self._number(_session(value)), uuid)
+        if again and kind == "user":
+            return
+        message = value.get("message")
+        if isinstance(message, dict) and isinstance(message.get("content"), (str, list)):
+            self._add(value, message, line, uuid, again=again)
+        else:
+            self._tell(line, f"skipped a record of type {kind} whose message has no content")
 
     def _pass_over(self, value: Mapping[str, Json]) -> None:
         """Remember where a skipped record stands in the chain, and the title it may give."""
         kind = value.get("type")
-        uuid = text_or_none(value.get("uuid"))
-        if uuid is not None:
-            self._links.setdefault(uuid, first_text(value, "logicalParentUuid", "parentUuid"))
+        uuid = self._ids.of(text_or_none(value.get("uuid")))
+        if uuid != NONE and self._ids.links[uuid] == NONE:
+            parent = self._ids.of(first_text(value, "logicalParentUuid", "parentUuid"))
+            self._ids.links[uuid] = _NOWHERE if parent == NONE else parent
         title = first_text(value, "customTitle", "aiTitle", "title", "summary")
         if isinstance(kind, str) and kind in _TITLES and title is not None:
             self._titles.append((kind, first_text(value, "sessionId", "leafUuid"), title))
 
     def _descend(self, value: Mapping[str, Json]) -> None:
         """Remember the first record of the sub-agent that a record belongs to, where it has no id of its own."""
-        uuid = text_or_none(value.get("uuid"))
-        if uuid is not None and "parentUuid" in value:
-            parent = text_or_none(value.get("parentUuid"))
-            self._sides.setdefault(uuid, self._sides.get(parent, uuid) if parent is not None else uuid)
+        uuid = self._ids.of(text_or_none(value.get("uuid")))
+        if uuid != NONE and "parentUuid" in value and self._ids.sides[uuid] == NONE:
+            parent = self._ids.of(text_or_none(value.get("parentUuid")))
+            above = NONE if parent == NONE else self._ids.sides[parent]
+            self._ids.sides[uuid] = uuid if above == NONE else above
 
-    def _key(self, value: Mapping[str, Json]) -> _Key:
+    def _key(self, value: Mapping[str, Json], session: str | None, uuid: int) -> _Key:
         if value.get("isSidechain") is not True:
-            return _session(value), None
+            return session, None
         agent = text_or_none(value.get("agentId"))
         if agent is not None:
-            return _session(value), f"agent-{agent}"
-        uuid = text_or_none(value.get("uuid"))
-        return _session(value), f"sidechain-{self._sides[uuid]}" if uuid in self._sides else "sidechain"
+            return session, f"agent-{agent}"
+        side = NONE if uuid == NONE else self._ids.sides[uuid]
+        return session, "sidechain" if side == NONE else f"sidechain-{self._ids[side]}"
 
-    def _add(self, value: Mapping[str, Json], message: Mapping[str, Json], line: int | None) -> None:
-        uuid = text_or_none(value.get("uuid"))
-        again = not self._is_new(value)
-        if uuid is not None:
-            self._seen.add((_session(value), uuid))
-        key = self._key(value)
-        draft = self._drafts.setdefault(key, Draft(format=_NAME, session=_label(key)))
+    def _add(
+        self, value: Mapping[str, Json], message: Mapping[str, Json], line: int | None, uuid: int, *, again: bool
+    ) -> None:
+        session = _session(value)
+        key = self._key(value, session, uuid)
+        talk = self._talks.get(key)
+        if talk is None:
+            talk = self._talks[key] = _Grown(key, len(self._talks))
         parts = _parts(_blocks(message))
         said = _turn(value, message, parts)
-        if uuid is not None:
-            self._origins[uuid] = said.origin
-        if value.get("type") == "assistant" and not self._merge(draft, key, said, parts, line, again=again):
+        origin, parent = self._ids.of(said.origin), self._ids.of(said.parent)
+        if uuid != NONE:
+            self._ids.see(self._number(session), uuid)
+            self._ids.origins[uuid] = origin
+        if value.get("type") == "assistant" and not self._merge(talk, (said, origin, parent), parts, line, again=again):
             return
         for doubt in (*_doubts(message, parts, said), *parts.doubts):
             self._tell(line, doubt)
         for result in parts.results:
-            draft.add(replace(result, at=said.at, at_text=said.at_text, origin=said.origin, parent=said.parent), line)
+            answer = altered(result, at=said.at, at_text=said.at_text, origin=said.origin, parent=said.parent)
+            talk.add(answer, line, parent)
         if value.get("type") == "user" and (parts.speaks or not parts.results):
-            draft.add(said, line)
+            talk.add(said, line, parent)
 
-    def _merge(self, draft: Draft, key: _Key, said: Turn, parts: _Message, line: int | None, *, again: bool) -> bool:
+    def _merge(
+        self, talk: _Grown, found: tuple[Turn, int, int], parts: _Message, line: int | None, *, again: bool
+    ) -> bool:
         """Add an assistant's blocks to the message they belong to, and return whether the record is a new one.
 
         A block that is there already is not repeated; one that grew takes the place of what it grew from.
+
+        Args:
+            found: The record's own turn, and the numbers of its message and of the record it answers.
         """
-        index = self._places.get((key, said.origin)) if said.origin is not None else None
+        said, origin, parent = found
+        index = self._ids.place(talk.number, origin)
         if index is None:
             if again:
                 return False
-            index = draft.add(said, line)
-            if said.origin is not None:
-                self._places[key, said.origin] = index
-                self._remember(key, index, parts)
+            index = talk.add(said, line, parent)
+            if origin != NONE:
+                self._ids.put(talk.number, origin, index)
+                self._remember(talk.number, index, parts)
             return True
-        known = self._merged.get((key, index))
-        there = _whole(draft.turns[index]) if known is None else known
+        turns = talk.draft.turns
+        known = self._merged.get((talk.number, index))
+        there = _whole(turns[index]) if known is None else known
         _grow(there.texts, parts.texts, again=again, joined=known is None)
         _grow(there.thinking, parts.thinking, again=again, joined=known is None)
         for made in parts.calls:
             _replace_call(there.calls, made)
         if not again:
             there.attachments.extend(parts.attachments)
-        draft.turns[index] = replace(
-            draft.turns[index],
+        turns[index] = altered(
+            turns[index],
             content="\n".join(there.texts),
             thinking="\n".join(there.thinking) or None,
             tool_calls=tuple(there.calls),
             attachments=tuple(there.attachments),
         )
         if known is not None:
-            self._remember(key, index, known)
+            self._remember(talk.number, index, known)
         return not again
 
-    def _remember(self, key: _Key, index: int, parts: _Message) -> None:
+    def _remember(self, talk: int, index: int, parts: _Message) -> None:
         """Keep the blocks of a message while it may grow: those of all messages would be the whole session."""
-        self._merged.pop((key, index), None)
-        self._merged[key, index] = parts
+        self._merged.pop((talk, index), None)
+        self._merged[talk, index] = parts
         if len(self._merged) > _GROWING:
             del self._merged[next(iter(self._merged))]
 
-    def _linked(self, _: int, turn: Turn) -> Turn:
-        parent = self._origin(turn.parent)
-        return turn if parent == turn.parent else replace(turn, parent=parent)
-
-    def _origin(self, uuid: str | None) -> str | None:
-        """Return the id of the message a record answers, past skipped records; outside the file it stays as it is."""
-        passed: set[str] = set()
-        while uuid is not None and uuid not in self._origins and uuid in self._links and uuid not in passed:
-            passed.add(uuid)
-            uuid = self._links[uuid]
-        return None if uuid in passed else self._origins.get(uuid, uuid) if uuid is not None else None
+    def _linked(self, parents: "array[int]", index: int, turn: Turn) -> Turn:
+        parent = parents[index]
+        origin = self._ids.origin(parent)
+        if origin == parent:
+            return turn
+        return altered(turn, parent=None if origin == NONE else self._ids[origin])
 
     def _title(self, session: str | None) -> str | None:
         """Return the last title given to the session; a summary counts only for a message of it."""
         for wanted in _TITLES:
             for kind, whose, title in reversed(self._titles):
-                if kind == wanted and whose is not None and (whose == session or (session, whose) in self._seen):
+                if kind == wanted and whose is not None and self._is_of(session, whose):
                     return title
         return None
+
+    def _is_of(self, session: str | None, whose: str) -> bool:
+        return whose == session or self._ids.is_seen(self._number(session), self._ids.find(whose))
 
 
 def _session(value: Mapping[str, Json]) -> str | None:
@@ -276,8 +373,10 @@ def _label(key: _Key) -> str | None:
 def _blocks(message: Mapping[str, Json]) -> Json:
     """Return the content of a message; where it fell apart into numbered keys, put together again."""
     content = message.get("content")
+    if content != []:
+        return content
     numbered = sorted((key for key in message if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key))
-    if content != [] or not numbered:
+    if not numbered:
         return content
     fallen = [message[key] for key in numbered]
     texts = [item for item in fallen if isinstance(item, str)]
