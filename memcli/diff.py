@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from itertools import zip_longest
+from typing import Any, TypeAlias
 
 from memcli import wire
+from memcli.digest import blake2b
 from memcli.facts import Fact, Json, Tombstone
 from memcli.keys import normalise
 from memcli.record import record
@@ -78,23 +80,104 @@ def compare(
         stones: The tombstones of both, lifted ones too.
         scoped: Facts of different scopes are different facts; otherwise each memory is one scope, whatever its name.
     """
-    left = {fact.id: fact for fact in before}
-    right = {fact.id: fact for fact in after}
-    pairs = [(left.pop(name), right.pop(name), ID) for name in [*left] if name in right]
+    old, new = _side(before, "before"), _side(after, "after")
+    return compare_sides(old, new, stones=stones, scoped=scoped)
+
+
+@record
+class Side:
+    """One of two memories that are compared, which is never held whole where the other is much the same.
+
+    Args:
+        seen: Of each fact in its newest version the id, what it says, and what `fact` knows it by. Two facts of one id
+            that say equal things do not differ; the others are looked at.
+        fact: Returns a fact; an erased one without its words.
+    """
+
+    seen: Iterable[tuple[str, tuple[object, ...], Any]]
+    fact: Callable[[Any], Fact]
+
+
+def _side(facts: Iterable[Fact], which: str) -> Side:
+    """Return a memory that is held whole, and says nothing that the other says, so that all its facts are looked at."""
+    held = {fact.id: fact for fact in facts}
+    return Side(seen=((name, (which,), name) for name in held), fact=held.__getitem__)
+
+
+def compare_sides(
+    before: Side,
+    after: Side,
+    *,
+    stones: tuple[Sequence[Stone], Sequence[Stone]] = ((), ()),
+    scoped: bool = False,
+) -> Difference:
+    """Return what changed, as `compare` does."""
+    met = _Met(before, after)
+    left, right = met.alone()
     for by, key in ((SLOT, _slot), (VALUE, _value)):
-        pairs += [(one, other, by) for one, other in _matched(left, right, key, scoped=scoped)]
-    looked = [Changed(before=one, after=other, by=by, what=_what(one, other)) for one, other, by in pairs]
+        for one, other in _matched(left, right, key, scoped=scoped):
+            met.look(one, other, by)
     new, lifted, gone = _stones(*stones)
     # A fact whose words are gone, and that only one of the two ever heard of, says nothing.
     return Difference(
         added=_sorted(fact for fact in right.values() if fact.erased_at is None),
         removed=_sorted(fact for fact in left.values() if fact.erased_at is None),
-        changed=tuple(sorted((item for item in looked if item.what), key=lambda item: _place(item.before))),
+        changed=tuple(sorted(met.changed, key=lambda item: _place(item.before))),
         tombstones=new,
         lifted=lifted,
         gone=gone,
-        same=sum(not item.what for item in looked),
+        same=met.same,
     )
+
+
+class _Met:
+    """Facts of two memories that met by their id. Both are read in step; what has not met yet is held as a digest."""
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self._sides = before, after
+        self._waiting: tuple[dict[str, tuple[bytes, Any]], dict[str, tuple[bytes, Any]]] = ({}, {})
+        self.changed: list[Changed] = []
+        self.same = 0
+        for one, other in zip_longest(before.seen, after.seen):
+            if one is not None and other is not None and one[0] == other[0]:
+                self._meet(one[2], other[2], equal=one[1] == other[1])
+                continue
+            for place, item in enumerate((one, other)):
+                if item is not None:
+                    self._take(place, *item)
+
+    def _take(self, place: int, name: str, said: tuple[object, ...], known: Any) -> None:
+        """Take a fact of one memory, which the other may have given before or give later."""
+        digest = blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        met = self._waiting[1 - place].pop(name, None)
+        if met is None:
+            self._waiting[place][name] = digest, known
+        else:
+            pair = (known, met[1]) if place == 0 else (met[1], known)
+            self._meet(*pair, equal=digest == met[0])
+
+    def _meet(self, one: Any, other: Any, *, equal: bool) -> None:
+        if equal:
+            self.same += 1
+        else:
+            before, after = self._sides
+            self.look(before.fact(one), after.fact(other), ID)
+
+    def look(self, before: Fact, after: Fact, by: str) -> None:
+        """Look at two facts that are the same one, and remember where they differ."""
+        what = _what(before, after)
+        if what:
+            self.changed.append(Changed(before=before, after=after, by=by, what=what))
+        else:
+            self.same += 1
+
+    def alone(self) -> tuple[dict[str, Fact], dict[str, Fact]]:
+        """Return by their ids the facts that did not meet, of both memories in their order."""
+        left, right = (
+            {name: side.fact(known) for name, (_, known) in waiting.items()}
+            for side, waiting in zip(self._sides, self._waiting, strict=True)
+        )
+        return left, right
 
 
 def _slot(fact: Fact) -> Hashable:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,10 +17,11 @@ from memcli.facts import Fact, Json
 from memcli.terms import State
 
 if TYPE_CHECKING:
-    from memcli.diff import Difference, Stone
+    from memcli.diff import Difference, Side, Stone
     from memcli.exchange.secrets import Secrets
     from memcli.exchange.write import Export
     from memcli.render.layout import Screen
+    from memcli.store.copy import Copy
     from memcli.store.store import Store
 
 LISTED = 20
@@ -267,25 +268,29 @@ class _Side:
     """One of the two memories; `/dev/null` is one that holds nothing, as git says that there was none."""
 
     def __init__(self, stack: ExitStack, place: str, scope: str | None, *, all_scopes: bool) -> None:
+        from memcli.store.copy import Copy as Opened
+
         self.memory: Store | None = None
+        self.copy: Copy | None = None
         self.scope: str | None = None
-        self._all = all_scopes
         if place != os.devnull:
             self.memory = stack.enter_context(store(database(place), scope, all_scopes=all_scopes))
+            self.copy = Opened(self.memory, all_scopes=all_scopes)
+            stack.enter_context(self.copy.snapshot())
             self.scope = self.memory.scope
 
-    def facts(self) -> Iterator[Fact]:
-        """Yield each fact in its newest version."""
-        from memcli.store.copy import Copy
+    def facts(self) -> "Side":
+        """Return each fact in its newest version."""
+        from memcli.diff import Side
 
-        if self.memory is not None:
-            yield from Copy(self.memory, all_scopes=self._all).newest()
+        nothing: dict[int, Fact] = {}
+        if self.copy is None:
+            return Side(seen=(), fact=nothing.__getitem__)
+        return Side(seen=self.copy.seen(), fact=self.copy.fact)
 
     def stones(self) -> "list[Stone]":
         """Return the tombstones that hold."""
-        from memcli.store.copy import Copy
-
-        return [] if self.memory is None else Copy(self.memory, all_scopes=self._all).stones()
+        return [] if self.copy is None else self.copy.stones()
 
     def whole(self, fact: Fact) -> Fact:
         """Return a fact with its evidence."""
@@ -297,9 +302,9 @@ class _Side:
 
 
 def _compared(before: _Side, after: _Side, *, scoped: bool) -> "Difference":
-    from memcli.diff import compare
+    from memcli.diff import compare_sides
 
-    return compare(before.facts(), after.facts(), stones=(before.stones(), after.stones()), scoped=scoped)
+    return compare_sides(before.facts(), after.facts(), stones=(before.stones(), after.stones()), scoped=scoped)
 
 
 def _answer(

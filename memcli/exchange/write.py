@@ -1,14 +1,13 @@
 """Out again: what a memory file holds, in mem's own format or in that of another tool, and what does not go along."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memcli.errors import UsageError
 from memcli.exchange.secrets import Secrets
 from memcli.exchange.writers import llamaindex, markdown, mcp, mem, mem0
-from memcli.exchange.writers.outgoing import Outgoing, lacking
-from memcli.facts import FactQuery
+from memcli.exchange.writers.outgoing import Lacking, Outgoing
 from memcli.record import record
 from memcli.terms import READABLE, State
 from memcli.text import unpack
@@ -23,7 +22,7 @@ Row: TypeAlias = tuple[Any, ...]
 class Writer:
     """A format of another tool: how it is written, and which parts of a fact it has a place for."""
 
-    write: Callable[[Sequence[Outgoing]], Iterator[str]]
+    write: Callable[[Iterable[Outgoing]], Iterator[str]]
     carries: frozenset[str]
 
 
@@ -101,12 +100,15 @@ class Export:
             self.facts += 1
             yield item
 
-    def _seen_sources(self, sources: Iterable[tuple[Row, list[Row]]]) -> Iterator[tuple[Row, list[Row]]]:
+    def _seen_sources(self, sources: Iterable[tuple[Row, Iterator[Row]]]) -> Iterator[tuple[Row, Iterator[Row]]]:
         for source, messages in sources:
             # What a statement says, its fact says too.
-            for message in messages if source[3] != "statement" else ():
-                self._secrets.look(f"s{source[0]}#{message[1]}", None if message[3] is None else unpack(message[3]))
-            yield source, messages
+            yield source, messages if source[3] == "statement" else self._seen_messages(messages)
+
+    def _seen_messages(self, messages: Iterable[Row]) -> Iterator[Row]:
+        for message in messages:
+            self._secrets.look(f"s{message[0]}#{message[1]}", None if message[3] is None else unpack(message[3]))
+            yield message
 
     def _seen_facts(self, facts: Iterable[Any]) -> Iterator[Any]:
         for item in facts:
@@ -118,20 +120,23 @@ class Export:
 
     def _foreign(self, writer: Writer) -> Iterator[bytes]:
         copy = self._copy
-        query = FactQuery(states=self._states, all_scopes=copy.all_scopes)
-        found = [
-            Outgoing(fact=fact, began=copy.began(fact), extra=copy.besides(fact)) for fact in copy.store.facts(query)
-        ]
-        found.reverse()
-        for item in found:
-            self._secrets.look(item.fact.id, item.fact.text)
-        yield from (text.encode("utf-8", "surrogatepass") for text in writer.write(found))
-        self.facts = len(found)
+        seen: Counter[State] = Counter()
+        lacking = Lacking(writer.carries)
+        yield from (text.encode("utf-8", "surrogatepass") for text in writer.write(self._outgoing(seen, lacking)))
+        self.facts = seen.total()
         gone = Counter(copy.states())
-        gone.subtract(Counter(item.fact.state for item in found))
+        gone.subtract(seen)
         self.withheld = {_left(state): number for state, number in sorted(gone.items()) if number}
         self.left = copy.counts()
-        self.lacking = lacking(found, writer.carries)
+        self.lacking = lacking.counted()
+
+    def _outgoing(self, seen: "Counter[State]", lacking: Lacking) -> Iterator[Outgoing]:
+        """Yield the facts that go out, oldest first, and count them and what they lose."""
+        for fact, began, extra in self._copy.readable(self._states):
+            self._secrets.look(fact.id, fact.text)
+            seen[fact.state] += 1
+            lacking.count(fact)
+            yield Outgoing(fact=fact, began=began, extra=extra)
 
 
 def _left(state: State) -> str:

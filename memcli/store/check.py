@@ -10,8 +10,8 @@ from memcli import schema
 from memcli.errors import Damaged, MemError
 from memcli.facts import Finding, LogVerdict, Validity
 from memcli.keys import contains
-from memcli.store import basics, file, roll, rows, tx_check, tx_rows, views
-from memcli.store.seals import GENESIS, audit_expression, linked, seal, shown
+from memcli.store import basics, file, honest, roll, rows, tx_check, tx_rows, views
+from memcli.store.seals import GENESIS, Sealing, audit_expression, linked, seal, shown
 from memcli.store.store import Store
 from memcli.terms import FINAL, MOVES, READABLE, Op, State
 from memcli.text import pack
@@ -19,7 +19,35 @@ from memcli.text import pack
 LIMIT = 1000
 """The most findings that are listed; a file with more has one last finding that says so."""
 
+_SPEAKS = (
+    "length(a.target) = 16 and a.op not in ('refuse','read','corroborate','erase','policy','scope','restore')"
+    " and a.after is not null"
+)
+"""What an event says that speaks of a version of its own."""
+
+_VERSION = ", ".join(f"v.{name}" for name in honest.VERSION_COLUMNS)
+_FACT = ", ".join(f"f.{name}" for name in honest.FACT_COLUMNS)
+
+_CHAIN = f"select seq, hash, {audit_expression()} from audit order by seq"
+
+_CHAIN_WITH_VERSIONS = (
+    "select a.seq, a.hash, a.text, case when f.id is null then"
+    f" not ifnull({_SPEAKS}, 0) and v.id is null else v.digest is a.after and f.name is a.target"
+    " and (v.actor_name, v.actor_kind, v.actor_channel, v.state)"
+    " is (a.actor_name, a.actor_kind, a.actor_channel, a.to_state) end,"
+    f" {_VERSION}, {_FACT}"
+    f" from (select *, {audit_expression()} as text from audit) a left join versions v on v.recorded_at = a.at"
+    " left join facts f on f.id = v.fact order by a.seq"
+)
+"""Each event with whether it and its version agree, and then the columns of the version and of its fact."""
+
+_VERSION_AT = 4
+_FACT_AT = _VERSION_AT + len(honest.VERSION_COLUMNS)
+
 _READABLE = ",".join(f"'{state}'" for state in sorted(READABLE))
+_PERMITTED = ",".join(
+    f"('{was or ''}','{now}')" for was, now in sorted(MOVES, key=lambda move: (move[0] or "", move[1]))
+)
 _DEAD = ",".join(f"'{state}'" for state in sorted(FINAL - {State.SUPERSEDED}))
 
 
@@ -38,9 +66,10 @@ def verify_log(store: Store, *, head: str | None = None, deep: bool = True) -> L
 
 def _verified(store: Store, head: str | None, *, deep: bool) -> LogVerdict:
     findings: list[Finding] = []
-    conn = store.conn
     previous, count, expected, pinned = GENESIS, 0, 1, head is None
-    for seq, link, text in conn.execute(f"select seq, hash, {audit_expression()} from audit order by seq"):
+    told = _Told(store) if deep else None
+    for row in store.conn.execute(_CHAIN if told is None else _CHAIN_WITH_VERSIONS):
+        seq, link, text = row[:3]
         count += 1
         fits = link == linked(previous, text)
         if seq != expected or not fits:
@@ -49,15 +78,46 @@ def _verified(store: Store, head: str | None, *, deep: bool) -> LogVerdict:
         expected += 1
         previous = link
         pinned = pinned or shown(link) == head
-    if roll.head_differs(conn, store.key, (expected - 1, previous)):
+        if told is not None:
+            told.take(row)
+    if roll.head_differs(store.conn, store.key, (expected - 1, previous)):
         findings.append(
             Finding(code="head-differs", place="log", message="the newest event is not the one that was recorded last")
         )
     if not pinned:
         findings.append(Finding(code="head-missing", place="log", message=f"no event has the pinned hash {head}"))
-    if deep:
-        findings += _first(log_rows(store))
+    if told is not None:
+        findings += _first(_log_rows(store, told=told.whole()))
     return LogVerdict(events=count, head=shown(previous) or "", findings=tuple(findings))
+
+
+class _Told:
+    """Whether each version is as it was sealed and as its event recorded it, beside the chain: each row is read once.
+
+    It only tells whether all of them are; where one is not, `versions` finds what is wrong with it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._conn = store.conn
+        self._version = honest.versions(store.key)
+        self._fact = honest.facts(store.key)
+        self._honest = True
+        self._versions = 0
+
+    def take(self, row: rows.Row) -> None:
+        """Look at a row of `_CHAIN_WITH_VERSIONS`."""
+        if row[_FACT_AT] is None:  # an event of something else, or one whose version is gone
+            self._honest = self._honest and bool(row[3])
+            return
+        self._versions += 1
+        self._honest = (
+            self._honest and bool(row[3]) and self._version(row[_VERSION_AT:_FACT_AT]) and self._fact(row[_FACT_AT:])
+        )
+
+    def whole(self) -> bool:
+        """Return whether nothing was wrong, and no version is without an event."""
+        held: int = self._conn.execute("select count(*) from versions").fetchone()[0]
+        return self._honest and self._versions == held
 
 
 def _broken(seq: int, expected: int) -> Finding:
@@ -78,10 +138,13 @@ def _first(found: Iterator[Finding]) -> list[Finding]:
     return kept
 
 
-def log_rows(store: Store) -> Iterator[Finding]:
-    """Yield where an event and the row it speaks of differ, and rows of which no event speaks."""
-    yield from _version_events(store)
-    yield from _each(store.conn.execute(rows.SELECT_VERSION), store.reader.version)
+def _log_rows(store: Store, *, told: bool) -> Iterator[Finding]:
+    """Yield where an event and the row it speaks of differ, and rows of which no event speaks.
+
+    Args:
+        told: The versions and their events were looked at, and are as they should be.
+    """
+    yield from versions(store, told=told)
     yield from _reasons(store)
     yield from _tombstone_events(store)
     yield from _import_events(store)
@@ -90,12 +153,24 @@ def log_rows(store: Store) -> Iterator[Finding]:
     yield from tx_check.events(store)
 
 
+def versions(store: Store, *, told: bool = False) -> Iterator[Finding]:
+    """Yield what is wrong with versions and their events, one by one.
+
+    Args:
+        told: Each of them was looked at, and fits its event and its seal.
+    """
+    if not told:
+        yield from _version_events(store)
+    yield from _restored_events(store)
+    yield from _endings(store)
+    if not told:
+        yield from _each(store.conn.execute(rows.SELECT_VERSION), store.reader.version)
+
+
 def _version_events(store: Store) -> Iterator[Finding]:
-    spoken = "('refuse','read','corroborate','erase','policy','scope','restore')"
     for seq, target in store.conn.execute(
         "select a.seq, a.target from audit a left join versions v on v.recorded_at = a.at"
-        f" where length(a.target) = 16 and a.op not in {spoken} and a.after is not null"
-        " and (v.id is null or v.digest <> a.after) order by a.seq"
+        f" where {_SPEAKS} and (v.id is null or v.digest <> a.after) order by a.seq"
     ):
         yield Finding(code="row-differs", place=f"e{seq}", message=f"fact {target} is not what this event recorded")
     for seq, target in store.conn.execute(
@@ -112,12 +187,18 @@ def _version_events(store: Store) -> Iterator[Finding]:
         " and r.op = 'restore' and r.after = v.digest) order by v.id"
     ):
         yield Finding(code="row-unrecorded", place=name, message=f"no event recorded version {version} as it stands")
+
+
+def _restored_events(store: Store) -> Iterator[Finding]:
     for seq, target in store.conn.execute(
         "select a.seq, a.target from audit a where a.op = 'restore' and length(a.target) = 16 and not exists"
         " (select 1 from facts f join versions v on v.fact = f.id where f.name = a.target and v.digest = a.after"
         " and v.state is a.to_state)"
     ):
         yield Finding(code="row-differs", place=f"e{seq}", message=f"fact {target} is not what this event restored")
+
+
+def _endings(store: Store) -> Iterator[Finding]:
     for name, version in store.conn.execute(
         "select f.name, v.version from versions v join facts f on f.id = v.fact join versions w on w.fact = v.fact"
         " and ((w.version = v.version and w.revision = v.revision + 1 and v.retired_at is not w.recorded_at))"
@@ -167,10 +248,7 @@ def _import_events(store: Store) -> Iterator[Finding]:
         recorded.add((number, at))
         if store.conn.execute("select 1 from sources where id = ?", (number,)).fetchone() is None:
             yield Finding(code="row-missing", place=f"e{seq}", message=f"{target}, which was imported, is not there")
-        found = store.conn.execute(
-            "select evidence from messages where source = ? and recorded_at = ? order by position", (number, at)
-        )
-        if seal(store.key, "import", (number, *(evidence for (evidence,) in found))) != after:
+        if _imported(store, number, at) != after:
             yield Finding(
                 code="row-differs", place=f"e{seq}", message=f"the messages of {target} are not what was imported"
             )
@@ -187,12 +265,21 @@ def _import_events(store: Store) -> Iterator[Finding]:
         yield Finding(code="row-differs", place=target, message="its messages are not what was restored")
 
 
-def _is_back(store: Store, source: int, at: int, back: set[tuple[str, bytes]]) -> bool:
-    """Return whether an event restored the messages that a source was given at a time, and strike it off the list."""
+def _imported(store: Store, source: int, at: int) -> bytes:
+    """Return what the log calls the messages that a source was given at a time."""
     found = store.conn.execute(
         "select evidence from messages where source = ? and recorded_at = ? order by position", (source, at)
     )
-    said = (f"s{source}", seal(store.key, "import", (source, *(evidence for (evidence,) in found))))
+    sealing = Sealing(store.key, "import")
+    sealing.add(source)
+    for (evidence,) in found:
+        sealing.add(evidence)
+    return sealing.digest()
+
+
+def _is_back(store: Store, source: int, at: int, back: set[tuple[str, bytes]]) -> bool:
+    """Return whether an event restored the messages that a source was given at a time, and strike it off the list."""
+    said = (f"s{source}", _imported(store, source, at))
     known = said in back
     back.discard(said)
     return known
@@ -296,25 +383,51 @@ def _sqlite(conn: sqlite3.Connection) -> Iterator[Finding]:
 
 def seals(store: Store) -> Iterator[Finding]:
     """Yield every row whose seal does not fit, but for the versions of facts, which `log_rows` looks at."""
-    reader, conn = store.reader, store.conn
-    columns: Callable[[str, tuple[str, ...]], str] = lambda letter, names: ", ".join(f"{letter}.{n}" for n in names)  # noqa: E731 - two lines of SQL need it
-    yield from _each(
-        conn.execute(f"select {columns('m', rows.MESSAGE_FIELDS)}, m.seal from messages m"), reader.message
-    )
-    yield from _each(
-        conn.execute(f"select {columns('s', rows.SOURCE_FIELDS)}, s.seal, 0 from sources s"), reader.source
-    )
-    yield from _each(conn.execute(rows.SELECT_PROVENANCE), lambda raw: rows.provenance_of(store.key, raw))
+    reader, conn, key = store.reader, store.conn, store.key
+    yield from _each(conn.execute(_MESSAGES), reader.message, honest=_plain_message(key))
+    sources = f"select {', '.join(rows.SOURCE_FIELDS)}, seal, 0 from sources"
+    yield from _each(conn.execute(sources), reader.source)
+    yield from _provenance(store)
     yield from _each(store.tombstone_rows("1"), lambda raw: reader.tombstone(raw, store.stops(raw[0])))
     yield from _each(conn.execute(rows.SELECT_PROPOSAL), reader.proposal)
     yield from _each(conn.execute("select kind, name, value, seal from policy"), reader.policy)
-    yield from _each(tx_check.sealed_rows(store), lambda raw: tx_rows.checked(store.key, raw[0], raw[1:]))
+    yield from _each(tx_check.sealed_rows(store), lambda raw: tx_rows.checked(key, raw[0], raw[1:]))
     edges = conn.execute(f"select {', '.join(rows.DERIVATION_FIELDS)}, seal from derivations")
-    yield from _each(edges, lambda raw: rows.derivation(store.key, raw))
+    yield from _each(edges, lambda raw: rows.derivation(key, raw))
 
 
-def _each(found: Any, believe: Callable[[rows.Row], object]) -> Iterator[Finding]:
+_MESSAGES = f"select {', '.join(rows.MESSAGE_FIELDS)}, seal from messages"
+_DETAIL_AT = rows.MESSAGE_FIELDS.index("detail")
+
+
+def _plain_message(key: bytes) -> Callable[[rows.Row], bool]:
+    """Return what says that there is nothing wrong with a message; one with more than words is read whole."""
+    whole = honest.sealed(key, "message")
+    return lambda raw: raw[_DETAIL_AT] is None and whole(raw)
+
+
+def _provenance(store: Store) -> Iterator[Finding]:
+    whole, columns = honest.sealer(store.key, "provenance"), len(rows.PROVENANCE_FIELDS)
+
+    def fits(raw: rows.Row) -> bool:
+        return bool(whole((*raw[:columns], *raw[columns + 1 :])) == raw[columns])
+
+    found = store.conn.execute(rows.SELECT_PROVENANCE)
+    yield from _each(found, lambda raw: rows.provenance_of(store.key, raw), honest=fits)
+
+
+def _each(
+    found: Any, believe: Callable[[rows.Row], object], *, honest: Callable[[rows.Row], bool] | None = None
+) -> Iterator[Finding]:
+    """Yield what is wrong with rows.
+
+    Args:
+        believe: Reads a row, and raises where something is wrong with it.
+        honest: Tells beforehand of most rows that there is nothing to find, which costs less.
+    """
     for raw in found:
+        if honest is not None and honest(raw):
+            continue
         try:
             believe(raw)
         except Damaged as problem:
@@ -334,6 +447,7 @@ def invariants(store: Store) -> Iterator[Finding]:
     for seq, op, was, now in conn.execute(
         "select seq, op, from_state, to_state from audit where to_state is not null and from_state is not to_state"
         " and length(target) = 16 and op not in ('correct', 'undo', 'restore')"
+        f" and (ifnull(from_state, ''), to_state) not in (values {_PERMITTED})"
     ):
         if ((None if was is None else State(was)), State(now)) not in MOVES and op not in (Op.REFUSE, Op.READ):
             yield Finding(code="move-not-allowed", place=f"e{seq}", message=f"a version moved from {was} to {now}")

@@ -10,19 +10,18 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from memcli.digest import blake2b
 from memcli.errors import Damaged, NotAllowed
 from memcli.facts import Fact, Micros, Tombstone
 from memcli.keys import TombstoneKey, slot_digest, value_digest
-from memcli.store import basics, file, rows
+from memcli.store import basics, file, honest, rows
 from memcli.store.ledger import Ledger
-from memcli.store.seals import packed, seal
+from memcli.store.seals import seal
 from memcli.store.store import Store
-from memcli.terms import Op, State
+from memcli.terms import READABLE, Op, State
 from memcli.text import unpack
 
-PAGE = 2_000
-"""Facts, or sources, that are looked at in one go."""
+PAGE = 1_000
+"""Facts that are looked at in one go."""
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -31,22 +30,36 @@ _VERSIONS = (
     f"select {', '.join('v.' + name for name in rows.VERSION_FIELDS)}, v.retired_at, v.erased_at, v.digest, v.seal,"
     " s.name, null from versions v left join facts s on s.id = v.superseded_by"
 )
+_NEWEST = (
+    rows.SELECT_VERSION.replace("versions v join facts f on f.id = v.fact", "facts f cross join versions v")
+    + " where v.fact = f.id and v.retired_at is null"
+    " and v.version = (select max(w.version) from versions w where w.fact = f.id)"
+)
+"""In this order, so that SQLite goes through the facts as they lie there, and sorts nothing."""
+_FACT_AT = 1 + len(honest.VERSION_COLUMNS)
+_REST_AT = _FACT_AT + len(honest.FACT_COLUMNS)
+_NAME_AT = _FACT_AT + rows.FACT_FIELDS.index("name")
+_ERASED_AT = 1 + honest.VERSION_COLUMNS.index("erased_at")
+_ERASED = ("erased",)
+_said = itemgetter(
+    *(
+        1 + rows.VERSION_FIELDS.index(name)
+        for name in ("text", "value", "state", "valid_from", "valid_to", "confidence", "importance", "authority")
+    ),
+    *(_FACT_AT + rows.FACT_FIELDS.index(name) for name in ("subject", "attribute", "kind", "owner", "visibility")),
+)
+"""What a fact says and is, as the file holds it: what `memcli.diff` compares."""
+
+_PROVENANCE = (
+    f"select {', '.join('p.' + name for name in rows.PROVENANCE_FIELDS)}, m.source, m.position, m.role, p.seal"
+    " from provenance p left join messages m on m.id = p.message"
+)
 _PROVENANCE_COLUMNS = len(rows.PROVENANCE_FIELDS)
+_SEALED_COLUMNS = len(honest.VERSION_COLUMNS)
 _RECORDED_AT = rows.VERSION_FIELDS.index("recorded_at")
+_DETAIL_AT = rows.MESSAGE_FIELDS.index("detail")
 _FIRST = itemgetter(0)
-
-
-def sealer(key: bytes, kind: str) -> Callable[[Sequence[Any]], bytes]:
-    """Return what makes the seal of a row of one kind, at a third of the cost of beginning anew for each row."""
-    fresh = blake2b(digest_size=32, key=key, person=kind.encode()).copy
-
-    def sealed(fields: Sequence[Any]) -> bytes:
-        summary = fresh()
-        summary.update(packed(fields))
-        digest: bytes = summary.digest()
-        return digest
-
-    return sealed
+READABLE_PAGE = 500
 
 
 class Copy:
@@ -64,6 +77,7 @@ class Copy:
         here = [*self.names] if all_scopes else [store.scope_number]
         self._scopes = tuple(number for number in here if number is not None)
         self._marks = ",".join("?" * len(self._scopes))
+        self._whole = len(self._scopes) == len(self.names)
         self._joins: list[str] | None = None
 
     @contextmanager
@@ -139,34 +153,37 @@ class Copy:
 
     # ---------------------------------------------------------------- evidence
 
-    def sources(self) -> Iterator[tuple[Row, list[Row]]]:
-        """Yield each source with its messages in order.
+    def sources(self) -> Iterator[tuple[Row, Iterator[Row]]]:
+        """Yield each source with its messages in order, which are read as they are taken, before the next source.
 
         A source is number, scope, kind, format, path, session, title, digest, imported_at, erased_at; a message is
         source, position, role, content, detail, at, evidence, recorded_at, erased_at. `detail` is JSON or None.
         """
-        conn, after = self.store.conn, 0
-        source_seal, message_seal = sealer(self.store.key, "source"), sealer(self.store.key, "message")
-        sources = f"select {', '.join(rows.SOURCE_FIELDS)}, seal from sources where +scope in ({self._marks})"
-        messages = (
+        whole = honest.sealed(self.store.key, "source")
+        said = groupby(self._messages(), key=_FIRST)
+        spoken: tuple[int, Iterator[Row]] | None = next(said, None)
+        for row in self.store.conn.execute(
+            f"select {', '.join(rows.SOURCE_FIELDS)}, seal from sources where +scope in ({self._marks}) order by id",
+            self._scopes,
+        ):
+            number, scope, *rest, _ = row
+            if not whole(row):
+                raise rows.behind_our_back(f"source s{number}")
+            mine = spoken is not None and spoken[0] == number
+            yield (number, self.names[scope], *rest), spoken[1] if spoken is not None and mine else iter(())
+            if mine:
+                spoken = next(said, None)
+
+    def _messages(self) -> Iterator[Row]:
+        whole = honest.sealed(self.store.key, "message")
+        for raw in self.store.conn.execute(
             f"select {', '.join('m.' + name for name in rows.MESSAGE_FIELDS)}, m.seal from messages m"
-            f" cross join sources s on s.id = m.source where s.scope in ({self._marks})"
-            " and m.source > ? and m.source <= ? order by m.source, m.position"
-        )
-        while page := conn.execute(
-            f"{sources} and id > ? order by id limit ?", (*self._scopes, after, PAGE)
-        ).fetchall():
-            last = page[-1][0]
-            said = _groups(conn.execute(messages, (*self._scopes, after, last)))
-            for row in page:
-                number, scope, *rest, its_seal = row
-                if source_seal(row[:-1]) != its_seal:
-                    raise rows.behind_our_back(f"source s{number}")
-                for raw in (held := said(number)):
-                    if message_seal(raw[:-1]) != raw[-1]:
-                        raise rows.behind_our_back(f"message {rows.message_id(number, raw[1])}")
-                yield (number, self.names[scope], *rest), held
-            after = last
+            f" cross join sources s on s.id = m.source where s.scope in ({self._marks}) order by m.source, m.position",
+            self._scopes,
+        ):
+            if not whole(raw):
+                raise rows.behind_our_back(f"message {rows.message_id(raw[0], raw[1])}")
+            yield raw
 
     # ---------------------------------------------------------------- facts
 
@@ -180,15 +197,15 @@ class Copy:
         recorded_at; an origin is the fact, the source that a transaction named for it, and recorded_at.
         """
         conn, after = self.store.conn, 0
-        fact_seal = sealer(self.store.key, "fact")
+        whole = honest.facts(self.store.key)
         select = f"select {', '.join(rows.FACT_FIELDS)}, seal from facts where scope in ({self._marks})"
         while page := conn.execute(f"{select} and id > ? order by id limit ?", (*self._scopes, after, PAGE)).fetchall():
-            span = (*self._scopes, after, page[-1][0])
+            span = (*(() if self._whole else self._scopes), after, page[-1][0])
             versions, provenance = self._versions(span), self._provenance(span)
             parents, origins = self._derivations(span), self._origins(span)
             for row in page:
-                number, name, scope, *rest, its_seal = row
-                if fact_seal(row[:-1]) != its_seal:
+                number, name, scope, *rest, _ = row
+                if not whole(row):
                     raise rows.behind_our_back(f"fact {name}")
                 yield (
                     (name, self.names[scope], *rest),
@@ -200,32 +217,27 @@ class Copy:
             after = page[-1][0]
 
     def _within(self, column: str) -> str:
+        if self._whole:
+            return f" where {column} > ? and {column} <= ?"
         # The plus keeps SQLite at the order of the rows: the index of scopes would be gone through once for each page.
         return f" join facts f on f.id = {column} where +f.scope in ({self._marks}) and {column} > ? and {column} <= ?"
 
     def _versions(self, span: Row) -> Callable[[int], list[Row]]:
-        made, retired = sealer(self.store.key, "version"), sealer(self.store.key, "retired")
+        whole = honest.versions(self.store.key)
         found = self.store.conn.execute(
             f"{_VERSIONS}{self._within('v.fact')} order by v.fact, v.version, v.revision", span
         ).fetchall()
         for row in found:
-            fields = row[:_VERSION_COLUMNS]
-            retired_at, erased_at, digest, its_seal = row[_VERSION_COLUMNS : _VERSION_COLUMNS + 4]
-            if erased_at is None:
-                honest = made(fields) == digest and retired((digest, retired_at, None)) == its_seal
-            else:
-                rest = (digest, retired_at, erased_at)
-                honest = rows.version_seal(self.store.key, fields, rest) == its_seal
-            if not honest:
-                raise self._tampered(fields[0])
+            if not whole(row[:_SEALED_COLUMNS]):
+                raise self._tampered(row[0])
         why = self._reasons(span)
         if why:
             found = [(*row[:-1], why.get(row[_RECORDED_AT])) for row in found]
         return _groups(found)
 
     def _tampered(self, number: int) -> Damaged:
-        name = self.store.conn.execute("select name from facts where id = ?", (number,)).fetchone()[0]
-        return rows.behind_our_back(f"fact {name}")
+        found = self.store.conn.execute("select name from facts where id = ?", (number,)).fetchone()
+        return rows.behind_our_back(f"fact number {number}" if found is None else f"fact {found[0]}")
 
     def _reasons(self, span: Row) -> dict[Micros, str]:
         """Return why versions were recorded, by their time; what was restored has an event of a later time."""
@@ -251,24 +263,23 @@ class Copy:
         return why
 
     def _provenance(self, span: Row) -> Callable[[int], list[Row]]:
-        sealed = sealer(self.store.key, "provenance")
+        whole = honest.sealed(self.store.key, "provenance")
+        here = "" if self._whole else f" join sources s on s.id = p.source and +s.scope in ({self._marks})"
         found = self.store.conn.execute(
-            f"{rows.SELECT_PROVENANCE} join sources s on s.id = p.source{self._within('p.fact')}"
-            f" and +s.scope in ({self._marks})"
-            " order by p.fact, p.version, p.id",
-            (*span, *self._scopes),
+            f"{_PROVENANCE}{here}{self._within('p.fact')} order by p.fact, p.version, p.id",
+            (*(() if self._whole else self._scopes), *span),
         ).fetchall()
         for row in found:
-            if sealed((*row[:_PROVENANCE_COLUMNS], *row[-3:])) != row[_PROVENANCE_COLUMNS]:
+            if not whole(row):
                 raise rows.behind_our_back(f"the evidence of fact number {row[0]}")
-        return _groups((*row[: _PROVENANCE_COLUMNS + 1], row[-2]) for row in found)
+        return _groups((*row[:_PROVENANCE_COLUMNS], row[-1], row[-3]) for row in found)
 
     def _derivations(self, span: Row) -> Callable[[int], list[Row]]:
         found = self.store.conn.execute(
             "select d.child, d.parent, d.how, d.recorded_at, d.seal, p.name from derivations d"
-            f" join facts p on p.id = d.parent{self._within('d.child')} and +p.scope in ({self._marks})"
+            f" join facts p on p.id = d.parent and +p.scope in ({self._marks}){self._within('d.child')}"
             " order by d.child, d.parent",
-            (*span, *self._scopes),
+            (*self._scopes, *span),
         ).fetchall()
         for *fields, its_seal, _ in found:
             if seal(self.store.key, "derivation", fields) != its_seal:
@@ -278,8 +289,8 @@ class Copy:
     def _origins(self, span: Row) -> Callable[[int], list[Row]]:
         found = self.store.conn.execute(
             "select o.fact, o.source, o.recorded_at, o.seal from origins o join sources s on s.id = o.source"
-            f"{self._within('o.fact')} and +s.scope in ({self._marks}) order by o.fact",
-            (*span, *self._scopes),
+            f" and +s.scope in ({self._marks}){self._within('o.fact')} order by o.fact",
+            (*self._scopes, *span),
         ).fetchall()
         for row in found:
             if seal(self.store.key, "origin", row[:-1]) != row[-1]:
@@ -288,21 +299,55 @@ class Copy:
 
     # ---------------------------------------------------------------- one fact, and what is left behind
 
-    def began(self, fact: Fact) -> Micros:
-        """Return when the file first heard of a fact."""
-        found = self.store.conn.execute("select recorded_at from facts where name = ?", (fact.id,)).fetchone()
-        return int(found[0])
+    def readable(self, states: frozenset[State] | None) -> Iterator[tuple[Fact, Micros, dict[str, str]]]:
+        """Yield the facts that another tool gets, oldest first: those that are valid now.
 
-    def besides(self, fact: Fact) -> dict[str, str]:
-        """Return what the records that a fact came from said besides, such as the type of an MCP entity."""
-        columns = ", ".join(rows.MESSAGE_FIELDS)
-        said: dict[str, str] = {}
-        for item in fact.provenance:
-            for raw in self.store.conn.execute(
-                f"select {columns}, seal from messages where source = ? and position = ?",
-                (int(item.source[1:]), item.index),
-            ):
-                said = dict(self.store.reader.message(raw).extra) | said
+        With each come when the file first heard of it, and what the records that it came from said besides, such as
+        the type of an MCP entity.
+
+        Args:
+            states: Only facts in these; None means every readable one.
+
+        Raises:
+            Damaged: A row was changed behind the file's back, or the view of current states does not fit.
+        """
+        conn, after, moment = self.store.conn, 0, self.store.now()
+        wanted = sorted(states or READABLE)
+        select = (
+            f"select c.fact, f.recorded_at from current c join facts f on f.id = c.fact where +c.scope in"
+            f" ({self._marks}) and +c.state in ({','.join('?' * len(wanted))}) and (c.valid_from is null or"
+            " c.valid_from <= ?) and (c.valid_to is null or c.valid_to > ?) and c.fact > ? order by c.fact limit ?"
+        )
+        bound = (*self._scopes, *wanted, moment, moment)
+        while page := conn.execute(select, (*bound, after, READABLE_PAGE)).fetchall():
+            numbers = [number for number, _ in page]
+            said = self._besides(numbers)
+            facts = self.store.numbered(numbers)
+            if len(facts) != len(page):
+                raise Damaged(
+                    "the view of current states does not fit the facts", hint="recreate it with `mem rebuild`"
+                )
+            for fact, (_, began) in zip(facts, page, strict=True):
+                besides: dict[str, str] = {}
+                for item in fact.provenance:
+                    besides = said.get((item.source, item.index), {}) | besides
+                yield fact, int(began), besides
+            after = numbers[-1]
+
+    def _besides(self, numbers: Sequence[int]) -> dict[tuple[str, int | None], dict[str, str]]:
+        """Return what messages say besides, by source and index, for all that facts came from."""
+        columns = ", ".join(f"m.{name}" for name in rows.MESSAGE_FIELDS)
+        whole = honest.sealed(self.store.key, "message")
+        said: dict[tuple[str, int | None], dict[str, str]] = {}
+        for raw in self.store.conn.execute(
+            f"select {columns}, m.seal from provenance p join messages m on m.id = p.message"
+            f" where p.fact in ({','.join('?' * len(numbers))})",
+            numbers,
+        ):
+            if raw[_DETAIL_AT] is not None:
+                said[f"s{raw[0]}", raw[1]] = dict(self.store.reader.message(raw).extra)
+            elif not whole(raw):
+                raise rows.behind_our_back(f"message {rows.message_id(raw[0], raw[1])}")
         return said
 
     def states(self) -> dict[State, int]:
@@ -315,15 +360,30 @@ class Copy:
 
     def newest(self) -> Iterator[Fact]:
         """Yield every fact in the version it has now, oldest first; of an erased one no words are left."""
-        conn, after = self.store.conn, 0
-        select = f"{rows.SELECT_VERSION} where f.scope in ({self._marks}) and v.retired_at is null"
-        last = " and v.version = (select max(w.version) from versions w where w.fact = v.fact)"
-        select += f"{last} and f.id > ? order by f.id limit ?"
-        while page := conn.execute(select, (*self._scopes, after, PAGE)).fetchall():
-            for raw in page:
-                row = self.store.reader.version(raw)
-                after = row.fact
-                yield self.store.reader.fact(row)
+        for row in self._newest():
+            yield self.store.reader.fact(rows.VersionRow(raw=row))
+
+    def seen(self) -> Iterator[tuple[str, tuple[Any, ...], int]]:
+        """Yield id, what it says and row number of each of these facts: two with equal parts say the same.
+
+        What an erased one says is that it is erased.
+        """
+        for row in self._newest():
+            said = _ERASED if row[_ERASED_AT] is not None else _said(row)
+            yield row[_NAME_AT], said, row[1]
+
+    def fact(self, number: int) -> Fact:
+        """Return one of these facts by its row number."""
+        row = self.store.conn.execute(f"{_NEWEST} and f.id = ?", (number,)).fetchone()
+        return self.store.reader.fact(self.store.reader.version(row))
+
+    def _newest(self) -> Iterator[Row]:
+        version, fact = honest.versions(self.store.key), honest.facts(self.store.key)
+        select = f"{_NEWEST} and +f.scope in ({self._marks}) order by f.id"
+        for row in self.store.conn.execute(select, self._scopes):
+            if not version(row[1:_FACT_AT]) or not fact(row[_FACT_AT:_REST_AT]):
+                raise rows.behind_our_back(f"fact {row[_NAME_AT]}")
+            yield row
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how much there is beside the facts as they are now, by its noun in both numbers."""

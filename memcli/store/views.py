@@ -6,8 +6,9 @@ Everything here can be recreated from the rest (`rebuild`), and the result is th
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from memcli.terms import READABLE
 from memcli.text import pack, unpack
@@ -183,14 +184,42 @@ def rebuild(conn: sqlite3.Connection, counter: Callable[[str], int] | None, enco
         counter: Counts tokens; None leaves the counts of versions that have none unknown.
     """
     clear(conn)
-    facts = [row[0] for row in conn.execute("select id from facts where erased_at is null order by id")]
-    for fact in facts:
-        show(conn, fact)
+    held, after = 0, 0
+    while page := conn.execute(f"{_NEWEST} and f.id > ? order by f.id limit ?", (after, PAGE)).fetchall():
+        _show_all(conn, page)
+        held += len(page)
+        after = page[-1][0]
+    conn.execute("insert into tallies select scope, state, count(*) from current group by scope, state")
     tokens = 0
     if counter is not None:
         tokens = _recount(conn, counter, encoding)
     readable = conn.execute("select count(*) from current where state in (?, ?)", _READABLE).fetchone()[0]
-    return {"current": len(facts), "words": readable, "grams": readable, "token_counts": tokens}
+    return {"current": held, "words": readable, "grams": readable, "token_counts": tokens}
+
+
+PAGE = 2_000
+"""Facts, or versions, that are read in one go."""
+
+_NEWEST = (
+    "select f.id, v.id, f.scope, v.state, f.subject, v.valid_from, v.valid_to, v.text, f.attribute"
+    " from facts f cross join versions v where v.fact = f.id and v.retired_at is null and f.erased_at is null"
+    " and v.version = (select max(w.version) from versions w where w.fact = f.id and w.retired_at is null)"
+)
+"""What `show` puts into the views, fact by fact, as they lie there."""
+
+
+def _show_all(conn: sqlite3.Connection, page: Sequence[tuple[Any, ...]]) -> None:
+    """Put facts that no view holds into all of them but the tallies."""
+    conn.executemany("insert into current values (?, ?, ?, ?, ?, ?, ?)", [row[:7] for row in page])
+    words: list[tuple[int, str]] = []
+    grams: list[tuple[int, str]] = []
+    for fact, _, scope, state, subject, _, _, text, attribute in page:
+        if state in READABLE:
+            said = unpack(text or "")
+            words.append((fact, words_of(scope, said, subject, attribute)))
+            grams.append((fact, grams_of(scope, said)))
+    conn.executemany("insert into words (rowid, body) values (?, ?)", words)
+    conn.executemany("insert into grams (rowid, body) values (?, ?)", grams)
 
 
 def clear(conn: sqlite3.Connection) -> None:
@@ -203,12 +232,16 @@ def clear(conn: sqlite3.Connection) -> None:
 
 def _recount(conn: sqlite3.Connection, counter: Callable[[str], int], encoding: str) -> int:
     conn.execute("delete from token_counts")
-    rows: list[tuple[int, str]] = conn.execute("select id, text from versions where text is not null").fetchall()
-    conn.executemany(
-        "insert into token_counts values (?, ?, ?)",
-        ((number, counter(unpack(text)), encoding) for number, text in rows),
-    )
-    return len(rows)
+    count, after = 0, 0
+    select = "select id, text from versions where text is not null and id > ? order by id limit ?"
+    while page := conn.execute(select, (after, PAGE)).fetchall():
+        conn.executemany(
+            "insert into token_counts values (?, ?, ?)",
+            [(number, counter(unpack(text)), encoding) for number, text in page],
+        )
+        count += len(page)
+        after = page[-1][0]
+    return count
 
 
 def differences(

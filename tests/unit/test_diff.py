@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from memcli.diff import compare, document
+from memcli.diff import Side, compare, compare_sides, document
 from memcli.facts import Validity
 from memcli.render.diff import diff_markdown, diff_screen, summary
 from memcli.store import open_store
@@ -293,3 +293,46 @@ def test_a_tombstone_that_was_lifted_before_the_other_file_heard_of_it_is_no_dif
 
     assert not compare([], [], stones=([], [stone]))
     assert compare([], [], stones=([], [(made_stone(), ("t0", (b"x",)))])).tombstones
+
+
+# -------------------------------------------------------------------- in step
+
+
+def in_step(one, other, *, all_scopes=False):
+    """Return what the two differ in, without holding either whole."""
+    with open_store(one) as before, open_store(other) as after:
+        old, new = Copy(before, all_scopes=all_scopes), Copy(after, all_scopes=all_scopes)
+        sides = [Side(seen=item.seen(), fact=item.fact) for item in (old, new)]
+        return compare_sides(*sides, stones=(old.stones(), new.stones()), scoped=all_scopes)
+
+
+def test_what_is_read_in_step_differs_as_what_is_held_whole(first, second):
+    with memory(second) as store:
+        added = add(store, "water is wet")
+        correct(store, named(store, "Anna lives in Berlin"), "Anna lives in Lisbon")
+        retract(store, named(store, "tea is hot"))
+        with store.write(ANNA, "forget it") as write:
+            write.erase(write.plan_erase_facts([added]))
+    with memory(first) as store:
+        add(store, "Anna sings", subject="anna")
+
+    for one, other in ((first, second), (second, first), (first, first)):
+        assert in_step(one, other) == diff(one, other)
+    assert in_step(first, second).changed
+    assert in_step(first, second).removed
+
+
+def test_the_order_in_which_two_memories_lie_changes_nothing():
+    facts = {name: made_fact(id=name, text=f"text {name}") for name in "abcdefgh"}
+    others = {**facts, "c": made_fact(id="c", text="another"), "i": made_fact(id="i", text="text b")}
+    del others["b"]
+
+    def side(held, order):
+        return Side(seen=((name, (held[name].text,), name) for name in order), fact=held.__getitem__)
+
+    plain = compare(facts.values(), others.values())
+
+    assert [(item.before.id, item.after.id, item.by) for item in plain.changed] == [("c", "c", "id")]
+    assert plain.same == 7
+    for order in ("acdefghi", "ihgfedca", "defghiac"):
+        assert compare_sides(side(facts, "abcdefgh"), side(others, order)) == plain

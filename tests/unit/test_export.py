@@ -12,10 +12,12 @@ from memcli.errors import Damaged, UsageError
 from memcli.exchange import reading
 from memcli.exchange.secrets import Secrets, looking
 from memcli.exchange.write import OUT, Export
+from memcli.exchange.writers import groups
+from memcli.exchange.writers import mem as mem_writer
 from memcli.exchange.writers.markdown import escaped
 from memcli.facts import Claim, Conversation, FactQuery, Remembered, Stop, ToolCall, Turn, Validity
 from memcli.keys import TombstoneKey, value_digest
-from memcli.store import open_store
+from memcli.store import copy, open_store
 from memcli.store.copy import Copy
 from memcli.terms import How, Match, Role, State
 from tests.exports import edited, exported, records, taken_out
@@ -186,6 +188,7 @@ def test_another_scope_is_not_in_it(path):
     assert records(both)[0] == {"mem": 1, "type": "header", "scope": None}
 
 
+@pytest.mark.no_cover
 def test_more_facts_than_fit_a_page_are_all_there_once(tmp_path):
     with memory(tmp_path / "m.db") as store, store.write(ANNA) as write:
         for number in range(2_500):
@@ -591,3 +594,59 @@ def test_an_export_leaves_nothing_beside_the_file(path):
 
     assert sorted(path.parent.iterdir()) == before
     assert path in before
+
+
+# -------------------------------------------------------------------- of any size
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_a_file_that_is_read_in_many_pages_gives_the_same_bytes(path, name, monkeypatch):
+    with memory(path) as store:
+        take(store, chat(*(f"word {number}" for number in range(7)), session="long"))
+        take(store, chat("short", session="short"))
+    whole = exported(path, name=name)
+    for part, size in ((copy, "PAGE"), (copy, "READABLE_PAGE"), (mem_writer, "LINES"), (groups, "IN_MEMORY")):
+        monkeypatch.setattr(part, size, 1)
+
+    assert exported(path, name=name) == whole
+    assert whole
+
+
+def test_a_source_whose_messages_are_not_taken_is_passed_over(path):
+    with memory(path) as store, Copy(store).snapshot():
+        named = [source[0] for source, _ in Copy(store).sources()]
+        taken = [(source[0], [message[1] for message in said]) for source, said in Copy(store).sources()]
+
+    assert named == [number for number, _ in taken]
+    assert taken[0] == (1, [0, 1])
+    assert len(taken) > 1
+
+
+def test_texts_are_written_name_by_name_and_each_once():
+    with groups.Groups() as found:
+        found.name("first")
+        for name, text in (("b", "x"), ("a", "y"), ("b", "\ud800"), ("a", "y"), ("b", "x"), ("", "é"), ("a", "")):
+            found.put(name, text)
+        listed = [(name, list(texts)) for name, texts in found]
+        every = list(found.each())
+
+    assert listed == [("first", []), ("b", ["x", "\ud800"]), ("a", ["y", ""]), ("", ["é"])]
+    assert every == ["x", "y", "\ud800", "y", "x", "é", ""]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update current set state = 'accepted' where state = 'revoked'",
+        "update current set row = (select id from versions where retired_at is not null) where fact = 1",
+        "update current set row = 900 where fact = 1",
+    ],
+)
+def test_a_view_that_was_tampered_with_is_not_believed_by_an_export(path, sql):
+    before = exported(path, name="mcp")
+    with behind(path) as conn:
+        assert conn.execute(sql).rowcount > 0
+
+    assert before
+    with pytest.raises(Damaged, match="view"):
+        exported(path, name="mcp")

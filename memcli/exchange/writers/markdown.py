@@ -5,32 +5,35 @@ heading, another item, a link, HTML or an instruction to the renderer have a bac
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
+from memcli.exchange.writers.groups import Groups
 from memcli.exchange.writers.outgoing import Outgoing
 from memcli.text import visible
 
 CARRIES = frozenset({"subject"})
 TITLE = "# Memory"
+_NOBODY, _SOMEBODY = "", "#"
+"""What stands for no subject, and before one, which may be empty."""
 _BLANKS = re.compile(r"[\s\x1c-\x1f]+")
 # An underscore inside a word is no emphasis, and file names are full of them.
 _INLINE = re.compile(r"[\\`*\[\]<>&|~$]|(?<!\w)_|_(?!\w)|!(?=\[)")
 _BLOCK = re.compile(r"(\d{1,9})([.)])(?=\s|$)|([#+\-=:§])")
 
 
-def write(facts: Sequence[Outgoing]) -> Iterator[str]:
+def write(facts: Iterable[Outgoing]) -> Iterator[str]:
     """Yield the lines: facts without a subject first, then those of each subject, in the order of the facts."""
-    groups: dict[str | None, list[str]] = {None: []}
-    for item in facts:
-        groups.setdefault(item.fact.subject, []).append(item.fact.text)
-    yield f"{TITLE}\n"
-    for subject, texts in groups.items():
-        if subject is not None:
-            yield f"\n## {escaped(subject)}\n"
-        if texts:
-            yield "\n"
-        for text in dict.fromkeys(texts):
-            yield f"- {escaped(text)}\n"
+    with Groups() as groups:
+        groups.name(_NOBODY)
+        for item in facts:
+            subject = item.fact.subject
+            groups.put(_NOBODY if subject is None else f"{_SOMEBODY}{subject}", item.fact.text)
+        yield f"{TITLE}\n"
+        for name, texts in groups:
+            if name != _NOBODY:
+                yield f"\n## {escaped(name[len(_SOMEBODY) :])}\n"
+            for number, text in enumerate(texts):
+                yield ("" if number else "\n") + f"- {escaped(text)}\n"
 
 
 def escaped(text: str) -> str:

@@ -4,9 +4,10 @@ Each subject is an entity, and each fact of it an observation. What came in as a
 out as one. A fact without a subject stands under the name of its scope.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from memcli.exchange.memories.mcp import in_words
+from memcli.exchange.writers.groups import Groups
 from memcli.exchange.writers.outgoing import Outgoing
 from memcli.facts import Json
 from memcli.wire import dumps
@@ -16,30 +17,31 @@ UNKNOWN = "unknown"
 """The type of an entity that no source gave one."""
 
 
-def write(facts: Sequence[Outgoing]) -> Iterator[str]:
+def write(facts: Iterable[Outgoing]) -> Iterator[str]:
     """Yield the entities, each with what is remembered of it, and then the relations."""
-    entities: dict[str, list[str]] = {}
     types: dict[str, str] = {}
-    relations: list[dict[str, Json]] = []
-    for item in facts:
-        name = item.fact.subject or item.fact.scope
-        relation = _relation(item)
-        if relation is None:
-            entities.setdefault(name, []).append(observation(item))
-            if "entityType" in item.extra:
-                types.setdefault(name, item.extra["entityType"])
-            continue
-        relations.append(relation)
-        for end, key in ((name, "fromType"), (item.extra["to"], "toType")):
-            if key in item.extra:
-                entities.setdefault(end, [])
-                types.setdefault(end, item.extra[key])
-    for name, observations in entities.items():
-        said: list[Json] = [*dict.fromkeys(observations)]
-        entity: dict[str, Json] = {"type": "entity", "name": name, "entityType": types.get(name, UNKNOWN)}
-        yield dumps({**entity, "observations": said}) + "\n"
-    for relation in relations:
-        yield dumps(relation) + "\n"
+    with Groups() as entities, Groups() as relations:
+        for item in facts:
+            name = item.fact.subject or item.fact.scope
+            relation = _relation(item)
+            if relation is None:
+                entities.put(name, observation(item))
+                if "entityType" in item.extra:
+                    types.setdefault(name, item.extra["entityType"])
+                continue
+            relations.put("", dumps(relation))
+            for end, key in ((name, "fromType"), (item.extra["to"], "toType")):
+                if key in item.extra:
+                    entities.name(end)
+                    types.setdefault(end, item.extra[key])
+        for name, observations in entities:
+            entity: dict[str, Json] = {"type": "entity", "name": name, "entityType": types.get(name, UNKNOWN)}
+            yield dumps(entity)[:-1] + ', "observations": ['
+            for number, text in enumerate(observations):
+                yield (", " if number else "") + dumps(text)
+            yield "]}\n"
+        for text in relations.each():
+            yield text + "\n"
 
 
 def observation(item: Outgoing) -> str:

@@ -24,6 +24,8 @@ settings, policy, proposals and transactions: they belong to the file. The key o
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any, TypeAlias
 
@@ -37,7 +39,9 @@ FORMAT = 1
 Row: TypeAlias = tuple[Any, ...]
 _SECOND = 1_000_000
 _HELD = 4096
-"""Seconds whose text is kept; much of a file was recorded within a few."""
+"""Seconds, words and actors whose text is kept; much of a file was recorded within a few."""
+LINES = 500
+"""Lines that are written in one go."""
 
 
 class _Words:
@@ -45,13 +49,12 @@ class _Words:
 
     def __init__(self) -> None:
         self._seconds: dict[int, str] = {}
-        self._actors: dict[Row, str] = {}
-        self._last: tuple[Micros | None, str] = (None, "null")
+        self._last: tuple[Micros, str] = (-1, "")
+        self.word = lru_cache(_HELD)(encode_basestring_ascii)
+        self.actor = lru_cache(_HELD)(_actor)
 
-    def time(self, moment: Micros | None) -> str:
+    def time(self, moment: Micros) -> str:
         """Return an instant as JSON has it."""
-        if moment is None:
-            return "null"
         if moment == self._last[0]:
             return self._last[1]
         second, micros = divmod(moment, _SECOND)
@@ -64,13 +67,14 @@ class _Words:
         self._last = (moment, whole)
         return whole
 
-    def actor(self, who: Row) -> str:
-        """Return an actor from name, kind and channel."""
-        text = self._actors.get(who)
-        if text is None:
-            name, kind, channel = (encode_basestring_ascii(part) for part in who)
-            text = self._actors[who] = f'{{"name": {name}, "kind": {kind}, "channel": {channel}}}'
-        return text
+    def at(self, moment: Micros | None) -> str:
+        """Return an instant as JSON has it, or null."""
+        return "null" if moment is None else self.time(moment)
+
+
+def _actor(name: str, kind: str, channel: str) -> str:
+    said = (encode_basestring_ascii(part) for part in (name, kind, channel))
+    return '{{"name": {}, "kind": {}, "channel": {}}}'.format(*said)
 
 
 def _text(text: str | None) -> str:
@@ -94,10 +98,10 @@ def records(
     scope: str | None,
     keys: Iterable[tuple[str, bytes]],
     tombstones: Iterable[Row],
-    sources: Iterable[tuple[Row, list[Row]]],
+    sources: Iterable[tuple[Row, Iterable[Row]]],
     facts: Iterable[tuple[Row, list[Row], list[Row], list[Row], list[Row]]],
 ) -> Iterator[str]:
-    """Yield the records of an export, some lines at a time, from rows as `memcli.store.copy.Copy` gives them.
+    """Yield the records of an export, each a line, from rows as `memcli.store.copy.Copy` gives them.
 
     Args:
         scope: What is exported; None for all scopes.
@@ -109,24 +113,29 @@ def records(
     for row in tombstones:
         yield _tombstone(words, row)
     for row, messages in sources:
-        yield "".join([_source(words, row), *[_message(words, message) for message in messages]])
+        yield _source(words, row)
+        for message in messages:
+            yield _message(words, message)
     for row, versions, provenance, parents, origins in facts:
+        yield _fact(words, row)
         name = row[0]
-        lines = [_fact(words, row)]
-        lines += [_version(words, name, version) for version in versions]
-        lines += [_provenance(words, name, item) for item in provenance]
-        lines += [_derivation(words, name, parent) for parent in parents]
-        lines += [_origin(words, name, item) for item in origins]
-        yield "".join(lines)
+        for version in versions:
+            yield _version(words, name, version)
+        for item in provenance:
+            yield _provenance(words, name, item)
+        for parent in parents:
+            yield _derivation(words, name, parent)
+        for item in origins:
+            yield _origin(words, name, item)
 
 
 def sealed(lines: Iterable[str]) -> Iterator[bytes]:
-    """Yield the bytes of the lines, and behind them the record that says how many there were and their digest."""
-    summary, count = blake2b(digest_size=32), 0
-    for some in lines:
-        data = some.encode("ascii")
+    """Yield the bytes of the lines, many at a time, and behind them the record that says how many and their digest."""
+    summary, count, left = blake2b(digest_size=32), 0, iter(lines)
+    while some := list(islice(left, LINES)):
+        data = "".join(some).encode("ascii")
         summary.update(data)
-        count += data.count(b"\n")
+        count += len(some)
         yield data
     yield f'{{"type": "end", "records": {count}, "digest": "blake2b:{summary.hexdigest()}"}}\n'.encode("ascii")
 
@@ -137,7 +146,7 @@ def _tombstone(words: _Words, row: Row) -> str:
         f'{{"type": "tombstone", "id": "t{number}", "scope": {_text(scope)}, "match": {_text(match)}, "pattern":'
         f' {_text(pattern)}, "key": {_text(key)}, "normaliser": {normaliser}, "stops":'
         f' [{", ".join(map(_hex, stops))}], "fact": {_text(fact)}, "reason": {_text(reason)}, "actor":'
-        f' {words.actor(who)}, "at": {words.time(at)}, "lifted_at": {words.time(lifted_at)}, "lifted_reason":'
+        f' {words.actor(*who)}, "at": {words.time(at)}, "lifted_at": {words.at(lifted_at)}, "lifted_reason":'
         f" {_text(why)}}}\n"
     )
 
@@ -145,28 +154,28 @@ def _tombstone(words: _Words, row: Row) -> str:
 def _source(words: _Words, row: Row) -> str:
     number, scope, kind, form, path, session, title, digest, imported_at, erased_at = row
     return (
-        f'{{"type": "source", "id": "s{number}", "scope": {_text(scope)}, "kind": {_text(kind)}, "format":'
+        f'{{"type": "source", "id": "s{number}", "scope": {words.word(scope)}, "kind": {words.word(kind)}, "format":'
         f' {_text(form)}, "path": {_text(path)}, "session": {_text(session)}, "title": {_text(title)}, "digest":'
-        f' {_text(digest)}, "imported_at": {words.time(imported_at)}, "erased_at": {words.time(erased_at)}}}\n'
+        f' {_text(digest)}, "imported_at": {words.time(imported_at)}, "erased_at": {words.at(erased_at)}}}\n'
     )
 
 
 def _message(words: _Words, row: Row) -> str:
     source, position, role, content, detail, at, evidence, recorded_at, erased_at = row[:9]
     return (
-        f'{{"type": "message", "id": "s{source}#{position}", "role": {_text(role)}, "content": {_text(content)},'
-        f' "detail": {detail or "null"}, "at": {words.time(at)}, "evidence": {_hex(evidence)}, "recorded_at":'
-        f' {words.time(recorded_at)}, "erased_at": {words.time(erased_at)}}}\n'
+        f'{{"type": "message", "id": "s{source}#{position}", "role": {words.word(role)}, "content": {_text(content)},'
+        f' "detail": {detail or "null"}, "at": {words.at(at)}, "evidence": {_hex(evidence)}, "recorded_at":'
+        f' {words.time(recorded_at)}, "erased_at": {words.at(erased_at)}}}\n'
     )
 
 
 def _fact(words: _Words, row: Row) -> str:
     name, scope, kind, subject, attribute, slot, owner, visibility, recorded_at, erased_at = row
     return (
-        f'{{"type": "fact", "id": "{name}", "scope": {_text(scope)}, "kind": {_text(kind)}, "subject":'
+        f'{{"type": "fact", "id": "{name}", "scope": {words.word(scope)}, "kind": {words.word(kind)}, "subject":'
         f' {_text(subject)}, "attribute": {_text(attribute)}, "slot": {_hex(slot if erased_at else None)}, "owner":'
-        f' {_text(owner)}, "visibility": {_text(visibility)}, "recorded_at": {words.time(recorded_at)}, "erased_at":'
-        f" {words.time(erased_at)}}}\n"
+        f' {_text(owner)}, "visibility": {words.word(visibility)}, "recorded_at": {words.time(recorded_at)},'
+        f' "erased_at": {words.at(erased_at)}}}\n'
     )
 
 
@@ -180,10 +189,10 @@ def _version(words: _Words, name: str, row: Row) -> str:
         f'{{"type": "version", "fact": "{name}", "version": {version}, "revision": {revision}, "state": "{state}",'
         f' "text": {_text(text)}, "value": {value or "null"}, "confidence": {_number(confidence)}, "importance":'
         f' {_number(importance)}, "authority": {authority!r}, "pinned": {_truth(pinned)}, "valid_from":'
-        f' {words.time(start)}, "valid_to": {words.time(end)}, "displaced": {_truth(displaced)}, "superseded_by":'
+        f' {words.at(start)}, "valid_to": {words.at(end)}, "displaced": {_truth(displaced)}, "superseded_by":'
         f' {_text(successor)}, "rule": {_text(rule)}, "text_key": {_hex(text_key if gone else None)}, "slot_key":'
-        f' {_hex(slot_key if gone else None)}, "actor": {words.actor((who, kind, channel))}, "recorded_at":'
-        f' {words.time(recorded_at)}, "retired_at": {words.time(retired_at)}, "erased_at": {words.time(erased_at)},'
+        f' {_hex(slot_key if gone else None)}, "actor": {words.actor(who, kind, channel)}, "recorded_at":'
+        f' {words.time(recorded_at)}, "retired_at": {words.at(retired_at)}, "erased_at": {words.at(erased_at)},'
         f' "reason": {_text(reason)}}}\n'
     )
 
@@ -195,7 +204,7 @@ def _provenance(words: _Words, name: str, row: Row) -> str:
     return (
         f'{{"type": "provenance", "fact": "{name}", "version": {version}, "source": "s{source}", "message": {message},'
         f' "quote": {_text(quote)}, "span": {span}, "verified": {_truth(verified)}, "recorded_at":'
-        f' {words.time(recorded_at)}, "erased_at": {words.time(erased_at)}}}\n'
+        f' {words.time(recorded_at)}, "erased_at": {words.at(erased_at)}}}\n'
     )
 
 

@@ -3,7 +3,7 @@
 What mem0 has no key for stands in `metadata`, under our own words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import md5
 
 from memcli.clock import format_instant, format_optional
@@ -14,7 +14,7 @@ from memcli.wire import dumps, scalar
 CARRIES = frozenset(PARTS)
 
 
-def write(facts: Sequence[Outgoing]) -> Iterator[str]:
+def write(facts: Iterable[Outgoing]) -> Iterator[str]:
     """Yield the one document."""
     yield '{"results": ['
     for number, item in enumerate(facts):

@@ -35,9 +35,19 @@ PARTS: Mapping[str, Callable[[Fact], bool]] = {
 """Parts of a fact that a format may have no place for, and whether a fact has them."""
 
 
-def lacking(facts: Iterable[Outgoing], carried: Iterable[str]) -> dict[str, int]:
-    """Return how many facts have each of the parts that a format does not carry."""
-    missing = {name: has for name, has in PARTS.items() if name not in set(carried)}
-    held = list(facts)
-    counted = {name: sum(has(item.fact) for item in held) for name, has in missing.items()}
-    return {name: number for name, number in counted.items() if number}
+class Lacking:
+    """Counts the facts that have each of the parts that a format does not carry."""
+
+    def __init__(self, carried: Iterable[str]) -> None:
+        self._missing = {name: has for name, has in PARTS.items() if name not in set(carried)}
+        self._counts = dict.fromkeys(self._missing, 0)
+
+    def count(self, fact: Fact) -> None:
+        """Count the parts that one fact loses."""
+        for name, has in self._missing.items():
+            if has(fact):
+                self._counts[name] += 1
+
+    def counted(self) -> dict[str, int]:
+        """Return how many facts lost each part; parts that none lost are left out."""
+        return {name: number for name, number in self._counts.items() if number}
