@@ -1,7 +1,7 @@
 """`mem budget`: what a prompt will hold, before it is sent. Each command: options, one call, one answer."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +14,7 @@ from memcli.cli import findings as forms
 from memcli.cli.door import Answer, emit, printing, refuse
 from memcli.cli.findings import OutputFormat
 from memcli.cli.options import AsJson, AsJsonl, Scope, whole
+from memcli.cli.outfile import OutFile
 from memcli.facts import Json, Observed
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def simulate(
     """
     form = forms.form(output_format, as_json=as_json, as_jsonl=as_jsonl)
     stopping = _stopping(fail_on)
-    page = None if html is None else given.new_file(html, force=force)
+    page = None if html is None else OutFile(html, force=force, option="--html")
     wanted = given.wanted(
         policy=policy, token_limit=token_limit, ratio=ratio, flush_size=flush_size, insert_method=insert_method,
         depth=depth, encoding=encoding, model=model, blocks=blocks, db=db, scope=scope, at=at, writes=writes,
@@ -185,14 +186,14 @@ def _watched(one: work.Ran, names: Sequence[str]) -> Sequence[Fate]:
     return [one.simulation.fates[message_of(one.simulation, name)] for name in names]
 
 
-def _write_page(ran: Sequence[work.Ran], write: Callable[[str], None]) -> None:
+def _write_page(ran: Sequence[work.Ran], page: OutFile) -> None:
     from memcli.render.budget_page import simulation_page
 
     if len(ran) != 1:
         refuse(f"a page shows one transcript, and these are {len(ran):,}", "name one file, and one --conversation")
     only = ran[0].transcript
     texts = {at: only.words(at) for at in range(len(only.messages))}
-    write(simulation_page(ran[0].simulation, name=only.name, texts=texts, notes=only.notes))
+    page.write_text(simulation_page(ran[0].simulation, name=only.name, texts=texts, notes=only.notes))
 
 
 def _observed(ran: Sequence[work.Ran]) -> list[Observed]:

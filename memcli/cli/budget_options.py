@@ -1,9 +1,7 @@
 """The options of `mem budget`, and what they come to: one `Wanted` for every command."""
 
 import math
-import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +11,7 @@ from memcli.budget.messages import ToolCalls
 from memcli.budget.settings import Constructor, InsertMethod
 from memcli.cli import budget_work as work
 from memcli.cli.budget_work import Wanted
-from memcli.cli.given import replaced, takes_bytes
-from memcli.errors import NoSpace, Unreadable, UsageError
+from memcli.errors import Unreadable, UsageError
 from memcli.facts import Json
 
 Transcripts = Annotated[
@@ -179,48 +176,6 @@ def toml(path: str) -> Mapping[str, Any]:
         raise Unreadable(path, why, hint="check the path, and the file against toml.io") from problem
     except RecursionError as problem:
         raise Unreadable(path, "it is nested too deeply", hint="write plain tables") from problem
-
-
-def new_file(path: str, *, force: bool) -> Callable[[str], None]:
-    """Return what writes a text to a new file, all of it or nothing.
-
-    A device or a pipe is written to.
-
-    Raises:
-        UsageError: It is there already and may not be overwritten, it is a database, or it is no path.
-    """
-    place = Path(path)
-    if not path or path == "-" or "\0" in path:
-        raise UsageError("a page needs a path", hint="name a file, such as --html report.html")
-
-    def refuse_if_there() -> None:
-        if place.exists() and (place.is_dir() or not force):
-            hint = "name another file" if place.is_dir() else "name another file, or give --force"
-            raise UsageError(f"{path} is there already, and nothing was written", hint=hint)
-        replaced(place)
-
-    def write(text: str) -> None:
-        refuse_if_there()
-        real = place if takes_bytes(place) else replaced(place)
-        beside = real.with_name(f".{real.name}.{os.getpid()}.part")
-        try:
-            if takes_bytes(place):
-                place.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-                return
-            # In the same folder, so that the last step is one rename.
-            with beside.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                file.write(text)
-            beside.replace(real)
-        except OSError as problem:
-            raise NoSpace(
-                f"{path} cannot be written: {(problem.strerror or str(problem)).lower()}", hint="name another place"
-            ) from problem
-        finally:
-            with suppress(OSError):  # where it never was, there is nothing to clear away
-                beside.unlink()
-
-    refuse_if_there()
-    return write
 
 
 # --- single values ---

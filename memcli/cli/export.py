@@ -3,16 +3,15 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memcli.cli.door import Answer, actor, database, emit, note, printing, refuse, store
-from memcli.cli.given import replaced, takes_bytes
 from memcli.cli.options import AllScopes, AsJson, Db, Scope
-from memcli.errors import NoSpace, UsageError
+from memcli.cli.outfile import OutFile
 from memcli.facts import Fact, Json
 from memcli.terms import State
 
@@ -69,7 +68,7 @@ def export(
     from memcli.store.copy import Copy
 
     with store(db, scope, all_scopes=all_scopes) as mem, looking() as secrets:
-        target = None if output in (None, "-") else _target(output or "", mem.path, force=force)
+        place = _place(output, mem.path, force=force)
         copy = Copy(mem, all_scopes=all_scopes)
         with copy.snapshot():
             out = Export(copy, format_, states=_states(state), secrets=secrets)
@@ -82,7 +81,7 @@ def export(
                     _tell_secrets(secrets)
                     note("nothing was written")
                     raise typer.Exit(1)
-            _write(out.chunks(), target, force=force)
+            _write(out.chunks(), place)
     _tell(out, format_)
     _tell_secrets(secrets)
 
@@ -96,68 +95,25 @@ def _states(names: list[str] | None) -> frozenset[State] | None:
     return frozenset(State(name) for name in names)
 
 
-def _target(output: str, memory: Path, *, force: bool) -> Path:
-    """Return the path to write to.
-
-    Raises:
-        UsageError: It is the memory file itself, a folder, or something that is there already.
-    """
-    target = Path(output)
-    taken = {memory.absolute(), *(Path(f"{memory}{end}").absolute() for end in ("-wal", "-shm", "-journal"))}
-    with suppress(OSError):
-        if target.absolute() in taken or (target.exists() and any(target.samefile(at) for at in taken if at.exists())):
-            raise UsageError(f"{output} is the memory file itself", hint="name another file with -o")
-    if target.is_dir():
-        raise UsageError(f"{output} is a folder", hint="name a file in it with -o")
-    if os.path.lexists(target) and not force:
-        raise UsageError(f"{output} exists already; nothing was written", hint="name another file, or give --force")
-    return target
+def _place(output: str | None, memory: Path, *, force: bool) -> OutFile | None:
+    """Return the file to write to, None for standard output."""
+    if output in (None, "-"):
+        return None
+    # It holds the key of the tombstones, and maybe what only its owner should read.
+    place = OutFile(output or "", force=force, option="-o", private=True)
+    place.spare(memory)
+    return place
 
 
-def _write(chunks: Iterable[bytes], target: Path | None, *, force: bool) -> None:
-    """Write to standard output, or to a file that appears whole or not at all."""
-    if target is None:
-        with printing():
-            sys.stdout.flush()
-            sys.stdout.buffer.writelines(chunks)
-            sys.stdout.buffer.flush()
+def _write(chunks: Iterable[bytes], place: OutFile | None) -> None:
+    """Write to standard output, or to a file."""
+    if place is not None:
+        place.write(chunks)
         return
-    if takes_bytes(target):
-        with printing(), target.open("wb") as stream:
-            stream.writelines(chunks)
-        return
-    place = replaced(target)
-    draft = place.with_name(f".{place.name}.{os.getpid()}.new")
-    try:
-        # It holds the key of the tombstones, and maybe what only its owner should read.
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
-            stream.writelines(chunks)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if force:
-            draft.replace(place)
-        else:
-            _publish(draft, place)
-    except OSError as problem:
-        raise NoSpace(
-            f"{target} cannot be written: {(problem.strerror or str(problem)).lower()}", hint="check its folder"
-        ) from problem
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
-def _publish(draft: Path, place: Path) -> None:
-    """Give a finished file its name, unless something else took it meanwhile."""
-    try:
-        os.link(draft, place)
-    except FileExistsError:
-        raise UsageError(f"{place} exists already; nothing was written", hint="name another file with -o") from None
-    except OSError:
-        # No hard links on this file system: a rename is the next best thing.
-        if os.path.lexists(place):
-            raise UsageError(f"{place} exists already; nothing was written", hint="name another with -o") from None
-        draft.rename(place)
+    with printing():
+        sys.stdout.flush()
+        sys.stdout.buffer.writelines(chunks)
+        sys.stdout.buffer.flush()
 
 
 def _tell(out: "Export", name: str) -> None:

@@ -7,11 +7,11 @@ import typer
 
 from memcli import wire, wire_tx
 from memcli.cli import findings as forms
-from memcli.cli.budget_options import new_file
 from memcli.cli.door import Answer
 from memcli.cli.findings import OutputFormat
 from memcli.cli.given import read_text
 from memcli.cli.options import AsJson, AsJsonl
+from memcli.cli.outfile import OutFile
 from memcli.errors import NoSpace, Unreadable, UsageError
 from memcli.facts import Observed
 from memcli.terms import Profile
@@ -48,13 +48,13 @@ def replay(
     """
     form = forms.form(output_format, as_json=as_json, as_jsonl=as_jsonl)
     known = {} if tools is None else _tools(tools)
-    write_junit = None if junit is None else new_file(junit, force=True)
+    place = None if junit is None else OutFile(junit, force=True, option="--junit")
     results = _replayed(files, known, profile, baseline)
     observed = [_observed(path, case) for path, case in results]
-    if write_junit is not None:
+    if place is not None:
         from memcli.render.reports import report
 
-        write_junit(report("junit", observed, title="mem tx replay", clean="all cases pass"))
+        place.write_text(report("junit", observed, title="mem tx replay", clean="all cases pass"))
     answer = _results(files, results, profile, baseline)
     forms.emit_found(answer, lambda: observed, form, title="mem tx replay", clean="all cases pass")
     if not exit_zero and not all(case.passed for _, case in results):

@@ -1,9 +1,7 @@
 """`mem show`: what the memory holds. The command that scripts call most, so it imports next to nothing."""
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -172,20 +170,16 @@ def page_file(path: str, *, force: bool, as_json: bool) -> "Callable[[Store, str
         refuse("--html and --json exclude each other", "run it once for each")
     if path == "-":
         return _print_page
-    from memcli.cli.budget_options import new_file
+    from memcli.cli.outfile import OutFile
 
-    write = new_file(path, force=force)
+    # The memory file is for its owner alone, and so is what was read from it.
+    place = OutFile(path, force=force, option="--html", private=True)
 
     def put(mem: "Store", page: str, holds: str) -> None:
         from memcli.text import visible
 
-        _spare(mem.path, Path(path))
-        # The memory file is for its owner alone, and so is what was read from it.
-        before = os.umask(0o077)
-        try:
-            write(page)
-        finally:
-            os.umask(before)
+        place.spare(mem.path)
+        place.write_text(page)
         emit(Answer(document=lambda: {"path": path}, screen=visible(f"wrote {path} · {holds}")))
 
     return put
@@ -196,13 +190,6 @@ def _print_page(_: "Store", page: str, _holds: str) -> None:
     with printing():
         sys.stdout.flush()
         sys.stdout.buffer.write(page.encode("utf-8", "backslashreplace"))
-
-
-def _spare(memory: Path, place: Path) -> None:
-    """Refuse to write over the memory file, or over what SQLite keeps beside it."""
-    own = [memory.with_name(f"{memory.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
-    if place.resolve() in [path.resolve() for path in own] or (place.exists() and place.samefile(memory)):
-        refuse(f"{place} is the memory file or a part of it, and nothing was written", "name another file for the page")
 
 
 def _page(mem: "Store", query: FactQuery) -> tuple[str, str]:

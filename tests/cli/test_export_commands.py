@@ -105,7 +105,7 @@ def test_the_memory_file_itself_is_never_written_over(filled: Mem, name: str) ->
     before = filled.db.read_bytes()
     ran = filled.run("export", "-o", name, "--force")
 
-    assert (ran.code, "is the memory file itself" in ran.err) == (2, True)
+    assert (ran.code, "is the memory file" in ran.err) == (2, True)
     assert filled.db.read_bytes() == before
 
 

@@ -170,7 +170,7 @@ def test_a_page_overwrites_nothing_unless_it_is_forced_to(home, command):
     ran = home.run(command, "--html", "page.html")
 
     assert (ran.code, ran.out) == (2, "")
-    assert "is there already" in ran.err
+    assert "exists already" in ran.err
     assert (home.home / "page.html").read_text() == "mine"
     assert home.run(command, "--html", "page.html", "--force").code == 0
     assert (home.home / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
