@@ -10,10 +10,10 @@ from memcli.exchange.secrets import looking
 from memcli.exchange.write import Export
 from memcli.facts import Actor
 from memcli.restore import Restored, restore_file
-from memcli.store import Store, create, open_store
+from memcli.store import Store, open_store
 from memcli.store.copy import Copy
-from memcli.terms import Admission, State
-from tests.files import ANNA, Clock
+from memcli.terms import State
+from tests.files import ANNA, Clock, fresh
 
 
 def exported(
@@ -53,7 +53,7 @@ def restored(
     source.write_bytes(data)
     clock = now or Clock()
     if not path.exists():
-        create(path, actor=ANNA, admission=Admission.REVIEW, scope=scope or "default", now=clock)
+        fresh(path, scope=scope or "default", now=clock)
     with open_store(path, scope=scope, now=clock) as store:
         return restore_file(store, actor, "a new machine", str(source))
 

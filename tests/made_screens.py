@@ -138,8 +138,9 @@ def screens(text, width):
 
 def control_characters(text):
     """Return what a terminal could take for an order: controls, format characters, lone surrogates."""
-    return {c for c in text if c != "\n" and unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} | (
-        set(text) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+    found = set(text) - {"\n"}
+    return {char for char in found if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}} | (
+        found & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
     )
 
 

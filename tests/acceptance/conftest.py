@@ -1,7 +1,9 @@
 """Memories for the tests, and `--report FILE.md`, which writes the verdicts of a run."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -77,19 +79,31 @@ def _why(report: pytest.TestReport) -> str:
     return str(told[2]).removeprefix("Skipped: ") if isinstance(told, tuple) else ""
 
 
+@cache
+def _made(admission: str) -> bytes:
+    """Return what `mem init` makes; a second memory beside a first one is made by a command of its own."""
+    with TemporaryDirectory() as folder:
+        return Mem(Path(folder), admission=admission).path.read_bytes()
+
+
+def _new(folder: Path, admission: str = "direct") -> Mem:
+    (folder / "memory.db").write_bytes(_made(admission))
+    return Mem(folder)
+
+
 @pytest.fixture
 def mem(tmp_path: Path) -> Mem:
     """Return a memory that believes what is written at once."""
-    return Mem(tmp_path)
+    return _new(tmp_path)
 
 
 @pytest.fixture
 def reviewed(tmp_path: Path) -> Mem:
     """Return a memory in which only a person decides."""
-    return Mem(tmp_path, admission="review")
+    return _new(tmp_path, "review")
 
 
 @pytest.fixture(scope="module")
 def new_mem(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Mem]:
     """Return a maker of memories that live as long as the tests of one file."""
-    return lambda: Mem(tmp_path_factory.mktemp("memory"))
+    return lambda: _new(tmp_path_factory.mktemp("memory"))

@@ -20,16 +20,16 @@ import pexpect
 
 import memcli
 from memcli.cli import main
+from tests import moved_clock
 
 PROGRAM = [sys.executable, "-m", "memcli"]
 WIDE = (60, 400)
 """Rows and columns of the terminal: wide enough that no line of an answer is cut."""
 
 # There is no option for the clock on purpose, so the child moves it before mem reads it.
-_AHEAD = """
-import sys
+_AHEAD = f"""
+{moved_clock.IMPORT}
 from datetime import UTC, datetime, timedelta
-import time_machine
 from memcli.cli import main
 years = int(sys.argv.pop(1))
 with time_machine.travel(datetime.now(UTC) + timedelta(days=366 * years), tick=True):

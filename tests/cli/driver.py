@@ -26,12 +26,13 @@ import pyte
 import time_machine
 
 from memcli.cli import main
+from tests import moved_clock
 
 NOON = datetime(2026, 3, 12, 12, 0, tzinfo=UTC)
 """When every command runs; transaction times follow it in steps of a microsecond."""
 
-_CHILD = """\
-import sys, time_machine
+_CHILD = f"""\
+{moved_clock.IMPORT}
 from datetime import datetime
 from memcli.cli import main
 with time_machine.travel(datetime.fromisoformat(sys.argv.pop(1)), tick=False):

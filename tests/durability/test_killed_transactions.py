@@ -5,7 +5,6 @@ its transaction and an even choice of the others; MEM_TEST_FULL=1 takes every on
 command can be given again, and `tx recover` ends what nobody will.
 """
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.driver import NOON, Mem
-from tests.durability.test_killed import FULL, Killer, findings, reset
+from tests.durability.test_killed import FULL, Killer, findings, raw, reset
 
 CHOSEN = 6
 """How many statements a quick run kills at between the first and the last ones."""
@@ -159,29 +158,6 @@ def chosen(statements: list[str]) -> list[int]:
     ends = [at for at, said in enumerate(statements) if said.lower().startswith(("begin", "commit"))]
     near = {at + beside for at in ends for beside in (0, 1)} if len(ends) < CHOSEN else {*ends[:2], *ends[-3:]}
     return sorted(at for at in near | set(range(0, len(statements), len(statements) // CHOSEN)) if at < len(statements))
-
-
-def raw(mem: Mem) -> dict[str, list[Any]]:
-    """Return every row of the file past everything that knows what it means; ids of facts by the order they came in.
-
-    Digests and what depends on them are left to `mem check`.
-    """
-    with closing(sqlite3.connect(mem.db)) as conn:
-        names = {name: f"f{number}" for number, name in conn.execute("select id, name from facts")}
-        tables = conn.execute(
-            "select name from sqlite_schema where type = 'table' and sql like '%strict%' order by name"
-        ).fetchall()
-
-        def shown(cell: Any) -> Any:
-            if isinstance(cell, bytes):
-                return None
-            return re.sub(r"\b[0-9a-f]{16}\b", lambda found: names.get(found[0], found[0]), str(cell))
-
-        return {
-            table: [tuple(map(shown, row)) for row in conn.execute(f"select * from {table}")]
-            for (table,) in tables
-            if table not in ("settings", "keys")
-        }
 
 
 def column(mem: Mem, sql: str) -> list[Any]:

@@ -29,12 +29,12 @@ from memcli.facts import (
     PolicyRule,
     Validity,
 )
-from memcli.store import Store, create, open_store
+from memcli.store import Store, open_store
 from memcli.store.check import check
 from memcli.store.writer import Writer
 from memcli.terms import FINAL, Admission, How, Kind, Match, Op, State
 from tests import tx_files
-from tests.files import ANNA, API, BOB, DAY, EXTRACTOR, SCRIPT, START, Clock, behind, chat
+from tests.files import ANNA, API, BOB, DAY, EXTRACTOR, SCRIPT, START, Clock, behind, chat, fresh
 
 EVERYTHING = FactQuery(states=frozenset(State), any_validity=True)
 VALUES = ("Berlin", "berlin.", "Lisbon", "Porto", "Żywiec", "東京")
@@ -69,7 +69,7 @@ class Memory:
     def __init__(self, folder: Path, admission: Admission) -> None:
         self.path = folder / "m.db"
         self.clock = SetClock()
-        create(self.path, actor=ANNA, admission=admission, now=self.clock)
+        fresh(self.path, admission=admission, now=self.clock)
         self.store = open_store(self.path, now=self.clock)
 
     def facts(self) -> list[Fact]:

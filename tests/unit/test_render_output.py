@@ -26,6 +26,7 @@ from tests.made import fact
 from tests.made_screens import HOSTILE, SHORT, control_characters, listed, screens, why
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_reaches_no_screen_raw_and_no_line_is_wider_than_the_terminal(name, width):
@@ -162,12 +163,14 @@ def test_a_terminal_without_colour_gets_the_plain_text(terminal):
     assert terminal.getvalue() == str(listed())
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
 def test_colour_reads_no_markup_out_of_memory_text(name, terminal):
-    for screen in screens(HOSTILE[name], 80):
+    shown = screens(HOSTILE[name], 80)
+    for screen in shown:
         print_screen(screen, colour=True, page=False, file=terminal)
 
-    assert without_colour(terminal.getvalue()) == "".join(str(screen) for screen in screens(HOSTILE[name], 80))
+    assert without_colour(terminal.getvalue()) == "".join(map(str, shown))
 
 
 def test_a_long_screen_goes_through_the_pager(terminal, monkeypatch, tmp_path):
