@@ -1,5 +1,6 @@
 """What the run of LlamaIndex's memory tells of each write, against the memory written to message by message."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from memcli.budget.blocks import block_from
 from memcli.budget.messages import BudgetMessage
-from memcli.budget.outcome import Steps
+from memcli.budget.outcome import Columns, Fates, Steps
 from memcli.budget.policies.llamaindex import Batch
 from memcli.budget.presence import turns_of, writes_of
 from memcli.budget.settings import settings_from
@@ -109,6 +110,29 @@ def test_steps_are_a_sequence_of_what_is_told():
     assert steps[1:] == ({"write": 1}, {"write": 2})
     assert steps == ({"write": 0}, {"write": 1}, {"write": 2})
     assert steps != Steps((1, 2), _told)
+
+
+@given(talks, settings, blocks)
+def test_fates_are_a_sequence_with_columns_of_what_is_in_them(talk, chosen, placed):
+    fates = run(messages_of(talk), blocks=placed, **chosen).fates
+    each = tuple(fates)
+
+    assert isinstance(fates, Fates)
+    assert [fate.index for fate in each] == list(range(len(talk)))
+    assert fates == each
+    assert hash(fates) == hash(each)
+    assert fates[1:] == each[1:]
+    seen, made = Columns.of(fates), Columns.of(each)
+    assert [list(getattr(seen, field.name)) for field in dataclasses.fields(Columns)] == [
+        getattr(made, field.name) for field in dataclasses.fields(Columns)
+    ]
+
+
+def test_fates_differ_where_one_of_them_does():
+    fates = run(messages_of(said("user:1", "assistant:2"))).fates
+
+    assert fates != tuple(fates)[:1]
+    assert fates[-1].index == 1
 
 
 def _told(write: int) -> dict[str, Json]:

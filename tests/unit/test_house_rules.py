@@ -77,6 +77,7 @@ def sources() -> list[Path]:
     return [path for folder in ("memcli", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
+@pytest.mark.no_cover
 def test_no_function_and_no_file_is_too_long():
     checked = sources()
 
@@ -99,6 +100,7 @@ def test_a_file_of_eight_hundred_lines_passes_and_one_more_is_named():
     assert long_parts(fits + "x = 1\n") == [f"{LONGEST_FILE + 1} lines"]
 
 
+@pytest.mark.no_cover
 def test_every_dataclass_of_the_product_is_frozen_slotted_and_keyword_only():
     product = [path for path in sources() if (ROOT / "memcli") in path.parents]
 

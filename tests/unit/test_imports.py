@@ -165,6 +165,7 @@ def modules() -> list[tuple[Path, str, bool]]:
     return found
 
 
+@pytest.mark.no_cover
 def test_every_module_imports_only_what_its_place_allows():
     checked = modules()
 

@@ -351,6 +351,7 @@ def test_k_below_one_is_refused(store, k):
 # ---------------------------------------------------------------- crowds
 
 
+@pytest.mark.no_cover
 def test_a_fact_with_two_common_words_is_found_beneath_a_crowd_that_holds_one_of_them(crowd):
     assert len(recall(crowd, "garden")) == len(recall(crowd, "person")) == 10
     assert texts(crowd, "person garden", k=1) == ["the person tends her garden"]

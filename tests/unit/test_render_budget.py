@@ -371,6 +371,7 @@ def all_screens(text, width):
     ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", [20, 40, 80, 300])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_moves_no_cursor_and_leaves_no_line(text, width):

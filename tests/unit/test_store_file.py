@@ -525,6 +525,7 @@ def test_a_cut_off_file_is_refused_in_words(path):
     assert look_at_everything(path) == before
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(60))
 def test_flipped_bits_raise_no_traceback_and_never_empty_the_file(path, seed):
     chance = random.Random(seed)

@@ -362,5 +362,6 @@ def test_every_check_and_every_gate_rule_is_switched_off_once():
     assert len(BLOCKS) == len(Block) == 10
 
 
+@pytest.mark.no_cover
 def test_the_whole_writer_fails_no_case():
     assert noticed() is None
