@@ -259,7 +259,10 @@ def ask_reason(op: Op, given: str | None) -> str | None:
     if reason is None and op in EXPLAINED and at_terminal():
         import typer
 
-        reason = typer.prompt("reason", default="", show_default=False, err=True)
+        from memcli.cli.asking import interruptible
+
+        with interruptible():
+            reason = typer.prompt("reason", default="", show_default=False, err=True)
     if reason is None or not reason.strip():
         if op in EXPLAINED:
             raise NoReason("this change needs a reason, and none was given", hint="say why with --reason TEXT")
@@ -277,7 +280,11 @@ def confirmed(question: str, *, yes: bool) -> None:
         return
     import typer
 
-    if not typer.confirm(question, err=True):
+    from memcli.cli.asking import interruptible
+
+    with interruptible():
+        agreed = typer.confirm(question, err=True)
+    if not agreed:
         raise UsageError("nothing changed", hint="answer y, or give --yes")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from memcli import wire
 from memcli.cli import findings as forms
+from memcli.cli.asking import interruptible
 from memcli.cli.door import Answer, actor, ask_reason, at_terminal, emit, note, refuse, settings, store
 from memcli.cli.findings import FORMATS
 from memcli.cli.options import AsJson, AsJsonl, Db, Limit, Reason, Scope, Who
@@ -522,14 +523,16 @@ def _read_key(question: str) -> str:
         import tty
     except ImportError:  # no POSIX terminal
         typer.echo(question, nl=False)
-        return _single(typer.getchar())
+        with interruptible():
+            return _single(typer.getchar())
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal)  # flushes what was typed ahead: it answers no question that had not been asked
         typer.echo(question, nl=False)
         sys.stdout.flush()
-        typed = os.read(terminal, 32)
+        with interruptible():
+            typed = os.read(terminal, 32)
     except OSError:
         raise EOFError from None
     finally:
@@ -552,10 +555,12 @@ def _read_line(question: str, given: str = "") -> str:
     try:
         import readline
     except ImportError:
-        return input(question)
+        with interruptible():
+            return input(question)
     if visible(given) == given:
         readline.set_startup_hook(lambda: readline.insert_text(given))
     try:
-        return input(question)
+        with interruptible():
+            return input(question)
     finally:
         readline.set_startup_hook(None)

@@ -16,6 +16,7 @@ import typer
 
 from memcli import wire
 from memcli.cli import main
+from memcli.cli.asking import interruptible
 from memcli.cli.door import note, printing, refuse, settings
 from memcli.errors import NoSpace, UsageError
 from memcli.facts import Json, Scalar
@@ -284,7 +285,8 @@ def _say(text: str, *, style: str = "", hang: int = 0) -> None:
 def _go_on() -> bool:
     """Wait for a key; return False where it asks to end."""
     typer.echo("-- any key goes on, q ends --", nl=False, err=True)
-    key = typer.getchar()
+    with interruptible():
+        key = typer.getchar()
     typer.echo("\r\x1b[K", nl=False, err=True)
     return key not in QUIT
 

@@ -168,3 +168,34 @@ def test_an_import_that_is_stopped_keeps_nothing_of_the_file_it_was_at(mem: Mem,
     assert [source["path"] for source in mem.ok("import", "--list")] == ["first.json"]
     assert mem.ok("check") == []
     assert names(mem.home / "temporary") == []
+
+
+_UNHEARD = """
+import os, signal, threading, time
+from memcli.cli.asking import interruptible
+
+def stop(number, frame):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGTERM, stop)
+reader, _ = os.pipe()
+
+def elsewhere():
+    time.sleep(0.3)  # until the read has begun
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # which does not end a read of the main thread
+
+threading.Thread(target=elsewhere, daemon=True).start()
+try:
+    with interruptible():
+        os.read(reader, 1)
+except KeyboardInterrupt:
+    print("stopped", signal.set_wakeup_fd(-1))
+"""
+
+
+def test_a_signal_that_a_waiting_read_does_not_hear_still_ends_it() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _UNHEARD], capture_output=True, check=False, text=True, timeout=TIMEOUT_S
+    )
+
+    assert (ran.stdout, ran.stderr) == ("stopped -1\n", "")
