@@ -371,7 +371,7 @@ def _next(s: Simulation, path: str) -> list[str]:
     hints = [f"mem budget explain {shown} --message {s.fates[asked].id}"] if asked is not None and s.fates else []
     if s.policy != "mem":
         hints.append(f"mem budget simulate {shown} --policy mem")
-    return [*hints, f"mem budget sweep {shown}", "--html report.html"]
+    return [*hints, f"mem budget sweep {shown}", f"mem budget simulate {shown} --html report.html"]
 
 
 # --- many transcripts ---

@@ -35,7 +35,8 @@ def test_a_run_says_what_is_wrong_and_what_to_do_about_it():
 
   mem budget explain support.jsonl --message 0
   mem budget simulate support.jsonl --policy mem
-  mem budget sweep support.jsonl · --html report.html
+  mem budget sweep support.jsonl
+  mem budget simulate support.jsonl --html report.html
 """)
 
 
